@@ -1,0 +1,83 @@
+"""What an arm is to the runner: something that opens sessions, which answer questions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from tasks.config import ArmConfig
+from tasks.records import AnswerKind, Question, Reply, SessionEnd, SessionStart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusTree:
+    """One searched tree: a commit and its tree in the repository whose git directory is given."""
+
+    git_dir: Path
+    commit: str
+    tree: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Corpus:
+    """The trees that a session may search, by name; "." names the only tree of a one-repository
+    panel, whose items are paths in that tree. With several, items are names of trees.
+
+    Empty when the panel has no corpus (tasks that somebody else made, answered from the query).
+    """
+
+    trees: Mapping[str, CorpusTree]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The product at one commit, checked out, verified and set up in `directory`."""
+
+    repo: str
+    directory: Path
+    commit: str
+    tree: str
+    is_dirty: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionContext:
+    """All that decides how a session is opened. `config_dir` resolves the arm's relative paths."""
+
+    arm: ArmConfig
+    corpus: Corpus
+    answer: AnswerKind
+    k: int
+    seed: int
+    trial: int
+    point: Point | None
+    config_dir: Path
+    scratch: Path
+    run_id: str
+
+
+class Session(Protocol):
+    """One running instance of an arm at a point and trial; one question in flight at a time."""
+
+    @property
+    def start(self) -> SessionStart:
+        """How the session came up; known once it is open."""
+        ...
+
+    def ask(self, question: Question) -> Reply:
+        """Answer one question. The tool's own failures are `infra` replies, never exceptions.
+
+        Raises:
+            InvalidRunError: The session proved to be another product than the point.
+        """
+        ...
+
+    def close(self) -> SessionEnd:
+        """End the session and tell what it left behind. Safe to call twice."""
+        ...
+
+    def abort(self) -> None:
+        """End it now, from any thread: whole process group, no questions asked."""
+        ...

@@ -1,0 +1,423 @@
+"""The evaluation's configuration: one TOML file, checked strictly, unknown keys named."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+
+from tasks.errors import ConfigError
+from tasks.records import AnswerKind
+
+DEFAULT_EXCLUDE_GOLD = (
+    "CHANGES*",
+    "CHANGELOG*",
+    "HISTORY*",
+    "NEWS*",
+    "RELEASE_NOTES*",
+    "*.lock",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "go.sum",
+    ".github/**",
+    ".gitlab-ci.yml",
+    ".circleci/**",
+    ".travis.yml",
+    "azure-pipelines*.yml",
+    ".pre-commit-config.yaml",
+)
+"""Files that change with everything: changelogs, lock files and CI (gitignore patterns)."""
+
+DEFAULT_INFRA_PATTERNS = (
+    r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",
+    r"still indexing",
+    r"timed? ?out",
+    r"connection (?:refused|reset|closed)",
+    r"internal (?:server )?error",
+    r"rate limit",
+    r"project path (?:is )?not set",
+)
+"""A tool that says one of these with a success status has failed (case-insensitive regex)."""
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class PanelConfig(Section):
+    """`[panel]`: where the tasks come from."""
+
+    kind: Literal["commit-files", "ticket-repos", "jsonl"]
+    repo: str | None = None
+    base: str | None = None
+    head: str = "HEAD"
+    unit: Literal["commit", "merge"] = "commit"
+    query: Literal["message", "subject"] = "message"
+    answer: AnswerKind | None = None
+    exclude_gold: tuple[str, ...] = DEFAULT_EXCLUDE_GOLD
+    max_gold: int | None = Field(default=20, ge=1)
+    renames: Literal["follow", "ignore"] = "follow"
+    # jsonl
+    file: str | None = None
+    gold_from: tuple[str, ...] = ()
+    # ticket-repos
+    repos: tuple[str, ...] = ()
+    ticket_pattern: str | None = None
+    tickets: str | None = None
+    branch: str | None = None
+    keep_unnamed_tickets: bool = False
+    # contamination: what this panel has been used for, by date
+    used_for: tuple[PanelUse, ...] = ()
+
+    @property
+    def answer_kind(self) -> AnswerKind:
+        """The kind of answer the tasks expect."""
+        return self.answer or ("set" if self.kind == "ticket-repos" else "ranking")
+
+    @model_validator(mode="after")
+    def _needs_its_source(self) -> PanelConfig:
+        if self.kind == "commit-files" and (self.repo is None or self.base is None):
+            raise ValueError('kind = "commit-files" needs `repo` and `base`')
+        if self.kind == "jsonl" and self.file is None:
+            raise ValueError('kind = "jsonl" needs `file`, the path of the tasks')
+        if self.kind == "ticket-repos" and not self.repos:
+            raise ValueError('kind = "ticket-repos" needs `repos`, a list of paths, URLs or globs')
+        return self
+
+
+class PanelUse(Section):
+    """One line of a panel's contamination ledger."""
+
+    use: Literal["development", "verification", "untouched"]
+    since: dt.date
+    note: str = ""
+
+
+class SampleConfig(Section):
+    """`[sample]`: which of the solvable tasks are asked."""
+
+    rule: (
+        Literal["gold-capped", "answer-shape", "all", "random", "newest", "largest-first"] | None
+    ) = None
+    size: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class SplitConfig(Section):
+    """`[split]`: which tasks are sealed; left out, none is."""
+
+    sealed_fraction: float | None = Field(default=None, gt=0, lt=1)
+    sealed_after: dt.date | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> SplitConfig:
+        if (self.sealed_fraction is None) == (self.sealed_after is None):
+            raise ValueError("[split] needs either `sealed_fraction` or `sealed_after`")
+        return self
+
+
+class HoldoutConfig(Section):
+    """`[holdout]`: when the sealed part may be opened, and what comes back."""
+
+    openings: int = Field(default=1, ge=0)
+    when: str = "any event"
+    aggregates: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+
+
+class MeasureConfig(Section):
+    """`[measure]`: what is measured, and how much better counts as better."""
+
+    primary: str | None = None
+    also: tuple[str, ...] | None = None
+    margin_tasks: float = Field(default=1, ge=0)
+    minimum_seconds_per_answer: float = Field(default=0.0, ge=0)
+
+
+class BarConfig(Section):
+    """`[[bar]]`: a threshold registered before the run."""
+
+    arm: str
+    measure: str
+    at_least: float | None = None
+    against: str | None = None
+    margin_tasks: float = 0
+    rule: Literal["point", "lower"] = "point"
+
+    @model_validator(mode="after")
+    def _one_reference(self) -> BarConfig:
+        if (self.at_least is None) == (self.against is None):
+            raise ValueError("[[bar]] needs either `at_least` or `against`")
+        return self
+
+
+class ProductConfig(Section):
+    """`[product]`: the code under test."""
+
+    repo: str
+    commit: str = "HEAD"
+    setup: tuple[str, ...] = ()
+    setup_key: tuple[str, ...] = ()
+    setup_timeout_seconds: float = Field(default=1800, gt=0)
+    setup_env: tuple[str, ...] = ()
+
+
+class ToolCall(Section):
+    """One call of an MCP tool while a session is prepared, repeated until it is ready."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    until: str | None = None
+    every_seconds: float = Field(default=0.5, gt=0)
+    timeout_seconds: float = Field(default=300, gt=0)
+
+
+class BuiltinArm(Section):
+    """Settings that every kind of arm has."""
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+    role: Literal["candidate", "control", "floor"] = "candidate"
+    trials: int = Field(default=1, ge=1)
+    sessions: int = Field(default=1, ge=1)
+    order: Literal["any", "fixed"] = "any"
+    knowledge_cutoff: dt.date | None = None
+    component: str | None = None
+
+
+class GrepArm(BuiltinArm):
+    """`kind = "grep"`: the words of the query against file contents."""
+
+    kind: Literal["grep"]
+
+
+class Bm25Arm(BuiltinArm):
+    """`kind = "bm25"`: BM25 over identifier-aware tokens."""
+
+    kind: Literal["bm25"]
+    k1: float = Field(default=1.5, gt=0)
+    b: float = Field(default=0.75, ge=0, le=1)
+
+
+class ProcessArm(BuiltinArm):
+    """Settings of arms that run a program of their own."""
+
+    argv: tuple[str, ...] = Field(min_length=1)
+    adapter: str | None = None
+    files: tuple[str, ...] = ()
+    binaries: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    set_env: dict[str, str] = Field(default_factory=dict)
+    writes: tuple[str, ...] = ()
+    timeout_seconds: float = Field(default=60, gt=0)
+    startup_timeout_seconds: float = Field(default=120, gt=0)
+    retries: int = Field(default=0, ge=0)
+    max_output_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
+    infra_patterns: tuple[str, ...] = DEFAULT_INFRA_PATTERNS
+    items: str | None = None
+    items_regex: str | None = None
+
+    @model_validator(mode="after")
+    def _one_parser(self) -> ProcessArm:
+        if self.items is not None and self.items_regex is not None:
+            raise ValueError("an arm takes `items` (JSON path) or `items_regex`, not both")
+        return self
+
+
+class CommandArm(ProcessArm):
+    """`kind = "command"`: a JSON Lines session, or one process per task."""
+
+    kind: Literal["command"]
+    mode: Literal["session", "per-task"] = "session"
+
+
+class McpArm(ProcessArm):
+    """`kind = "mcp"`: a server over stdio."""
+
+    kind: Literal["mcp"]
+    prepare: tuple[ToolCall, ...] = ()
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+ArmConfig = Annotated[GrepArm | Bm25Arm | CommandArm | McpArm, Field(discriminator="kind")]
+
+
+class RunConfig(Section):
+    """`[run]`: how a run executes."""
+
+    concurrency: int = Field(default=2, ge=1, le=256)
+    max_infra_share: float = Field(default=0.05, ge=0, le=1)
+    runner: Literal["threads"] = "threads"
+
+
+class Config(Section):
+    """One evaluation. Paths in it are relative to the file's folder."""
+
+    panel: PanelConfig
+    sample: SampleConfig = SampleConfig()
+    split: SplitConfig | None = None
+    holdout: HoldoutConfig | None = None
+    measure: MeasureConfig = MeasureConfig()
+    bar: tuple[BarConfig, ...] = ()
+    product: ProductConfig | None = None
+    arm: tuple[ArmConfig, ...] = ()
+    run: RunConfig = RunConfig()
+
+    @field_validator("arm")
+    @classmethod
+    def _names_are_unique(cls, arms: tuple[ArmConfig, ...]) -> tuple[ArmConfig, ...]:
+        names = [arm.name for arm in arms]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"two arms are named {repeated[0]!r}; every arm needs its own name")
+        taken = sorted(set(names) & set(NULL_NAMES))
+        if taken:
+            raise ValueError(f"{taken[0]!r} is the name of a null strategy; choose another")
+        return arms
+
+    @property
+    def arms(self) -> tuple[ArmConfig, ...]:
+        """The declared arms; with none declared, bm25 as control and grep as floor."""
+        return self.arm or (
+            Bm25Arm(name="bm25", role="control", kind="bm25"),
+            GrepArm(name="grep", role="floor", kind="grep"),
+        )
+
+    @property
+    def primary(self) -> str:
+        """The primary measure: hit@5 for rankings, exact for sets, unless the file says."""
+        return self.measure.primary or ("hit@5" if self.is_ranking else "exact")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """All measures, the primary first, without repeats."""
+        default = ("hit@1", "hit@8", "mrr@8") if self.is_ranking else ("precision", "recall", "f1")
+        also = default if self.measure.also is None else self.measure.also
+        return tuple(dict.fromkeys((self.primary, *also)))
+
+    @property
+    def k(self) -> int:
+        """The k of a question: the largest cut-off among the measures; 8 where none has one."""
+        cutoffs = [int(text.partition("@")[2]) for text in self.measures if "@" in text]
+        return max(cutoffs, default=8)
+
+    @property
+    def sample_rule(self) -> str:
+        """The sampling rule: by answer shape for sets, gold-capped for rankings, unless said."""
+        return self.sample.rule or ("gold-capped" if self.is_ranking else "answer-shape")
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether the tasks ask for a ranking (else for a set)."""
+        return self.panel.answer_kind == "ranking"
+
+
+NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
+
+PanelConfig.model_rebuild()
+
+
+def load_config(path: Path) -> Config:
+    """Read and check the configuration at `path`.
+
+    Raises:
+        ConfigError: The file cannot be read, is not TOML, or says something impossible; the
+            message names the key, the nearest known key for an unknown one, and what to do.
+    """
+    try:
+        data = tomllib.loads(path.read_bytes().decode("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(
+            f"no configuration at {path}; `coldrun init` writes one to start from"
+        ) from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path} is a folder; name the .toml file in it") from None
+    except OSError as error:
+        raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(
+            f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8 and try again"
+        ) from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}") from None
+    return parse_config(data, source=str(path))
+
+
+def parse_config(data: dict[str, Any], *, source: str = "the configuration") -> Config:
+    """Check configuration data. Raises ConfigError as `load_config` does."""
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise ConfigError(f"{source}: {'; '.join(_describe_errors(error))}") from None
+
+
+def _describe_errors(error: ValidationError) -> Iterator[str]:
+    for problem in error.errors(include_url=False):
+        where = [part for part in problem["loc"] if part not in _ARM_KINDS]
+        name = _dotted(where)
+        match problem["type"]:
+            case "extra_forbidden":
+                yield _unknown_key(name, str(where[-1]), _known_keys(problem["loc"]))
+            case "missing":
+                yield f"`{name}` is missing"
+            case "union_tag_not_found":
+                yield f"`{name}` needs a `kind`: {', '.join(_ARM_KINDS)}"
+            case "union_tag_invalid":
+                got = problem.get("ctx", {}).get("tag")
+                yield f"`{name}`: kind {got!r} is not one of {', '.join(_ARM_KINDS)}"
+            case "value_error":
+                message = problem["msg"].removeprefix("Value error, ")
+                yield f"`{name}`: {message}" if name else message
+            case _:
+                message = problem["msg"][0].lower() + problem["msg"][1:]
+                yield f"`{name}`: {message}, found {problem['input']!r}"
+
+
+def _unknown_key(name: str, key: str, known: list[str]) -> str:
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
+    hint = f"did you mean `{near[0]}`?" if near else f"known keys: {', '.join(sorted(known))}"
+    return f"unknown key `{name}`; {hint}"
+
+
+def _dotted(parts: list[int | str]) -> str:
+    text = ""
+    for part in parts:
+        text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
+    return text
+
+
+_ARM_KINDS: dict[str, type[BaseModel]] = {
+    "grep": GrepArm,
+    "bm25": Bm25Arm,
+    "command": CommandArm,
+    "mcp": McpArm,
+}
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "panel": PanelConfig,
+    "used_for": PanelUse,
+    "sample": SampleConfig,
+    "split": SplitConfig,
+    "holdout": HoldoutConfig,
+    "measure": MeasureConfig,
+    "bar": BarConfig,
+    "product": ProductConfig,
+    "run": RunConfig,
+    "prepare": ToolCall,
+}
+
+
+def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+    """The keys of the innermost table that `location` points into."""
+    model: type[BaseModel] = Config
+    for part in location[:-1]:
+        if isinstance(part, str):
+            model = _ARM_KINDS.get(part) or _SECTIONS.get(part) or model
+    return list(model.model_fields)

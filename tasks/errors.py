@@ -1,0 +1,64 @@
+"""Errors a person can act on, each class with the exit code it ends the program with.
+
+ColdrunError
+├── UsageError            2   wrong arguments, configuration or data
+│   ├── ConfigError       2   the TOML file
+│   ├── RepositoryError   2   a repository, revision or range
+│   ├── PanelError        2   the panel's contents
+│   └── LockError         2   missing, stale or foreign lock
+├── PointError            5   a product that could not be checked out or set up
+├── InvalidRunError       5   a run whose rows must not be read as a measurement
+├── LedgerError           5   a broken holdout ledger
+└── StorageError          2   a disk that is full, read-only or locked
+"""
+
+
+class ColdrunError(Exception):
+    """Base of every error that coldrun reports in one line.
+
+    The message says what was expected, what was found and what to do next.
+    """
+
+    exit_code = 2
+
+
+class UsageError(ColdrunError):
+    """Wrong arguments, configuration or input data."""
+
+
+class ConfigError(UsageError):
+    """The configuration file cannot be read or says something impossible."""
+
+
+class RepositoryError(UsageError):
+    """A repository, revision or range that cannot be used."""
+
+
+class PanelError(UsageError):
+    """A panel whose contents cannot be used."""
+
+
+class LockError(UsageError):
+    """A lock that is missing, or that does not fit the panel or the configuration."""
+
+
+class StorageError(ColdrunError):
+    """The warehouse or scratch folder cannot be written or is in use."""
+
+
+class PointError(ColdrunError):
+    """A product that could not be fetched, verified or set up at a commit."""
+
+    exit_code = 5
+
+
+class InvalidRunError(ColdrunError):
+    """A run whose rows must not be read as a measurement."""
+
+    exit_code = 5
+
+
+class LedgerError(ColdrunError):
+    """A holdout ledger whose chain of hashes is broken."""
+
+    exit_code = 5
