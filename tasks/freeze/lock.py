@@ -1,0 +1,173 @@
+"""The lock beside a configuration: what was frozen, and the check that it still holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.canonical import digest_bytes, digest_json
+from tasks.config import Config
+from tasks.errors import LockError
+from tasks.freeze.panel import panel_digest, panel_from_bytes
+from tasks.records import Task
+
+LOCK_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EvaluationFiles:
+    """The files of an evaluation, all beside its configuration."""
+
+    config: Path
+
+    @property
+    def lock(self) -> Path:
+        """What was frozen."""
+        return self.config.with_suffix(".lock")
+
+    @property
+    def panel(self) -> Path:
+        """The tasks, in canonical JSON Lines."""
+        return self.config.with_suffix(".panel.jsonl")
+
+    @property
+    def sealed(self) -> Path:
+        """The sealed tasks, encrypted."""
+        return self.config.with_suffix(".sealed")
+
+    @property
+    def ledger(self) -> Path:
+        """The openings of the sealed part."""
+        return self.config.with_suffix(".holdout.jsonl")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenPanel:
+    """A panel that was checked against its lock."""
+
+    name: str
+    tasks: tuple[Task, ...]
+    data: bytes
+    lock: dict[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """The hash of the panel's bytes."""
+        return panel_digest(self.data)
+
+    @property
+    def lock_digest(self) -> str:
+        """The hash of the lock's contents."""
+        return digest_json(self.lock)
+
+
+def locked_settings(config: Config) -> dict[str, Any]:
+    """The part of the configuration that the lock covers.
+
+    Panel, sample, split, holdout, measure and bars; arms and products may change freely, and the
+    panel's `repo` is where the same history happens to lie, so it is left out.
+    """
+    panel = config.panel.model_dump(mode="json", exclude={"repo", "used_for"})
+    return {
+        "panel": panel,
+        "sample": {**config.sample.model_dump(mode="json"), "rule": config.sample_rule},
+        "split": config.split and config.split.model_dump(mode="json"),
+        "holdout": config.holdout and config.holdout.model_dump(mode="json"),
+        "measure": {
+            **config.measure.model_dump(mode="json"),
+            "primary": config.primary,
+            "also": list(config.measures[1:]),
+        },
+        "bar": [bar.model_dump(mode="json") for bar in config.bar],
+    }
+
+
+def changed_settings(locked: dict[str, Any], current: dict[str, Any]) -> tuple[str, ...]:
+    """The dotted names of the settings that differ between two `locked_settings`, sorted."""
+    return tuple(sorted(_differences(locked, current, "")))
+
+
+def _differences(mine: Any, other: Any, name: str) -> list[str]:
+    if isinstance(mine, dict) and isinstance(other, dict):
+        return [
+            found
+            for key in {*mine, *other}
+            for found in _differences(
+                mine.get(key), other.get(key), f"{name}.{key}" if name else str(key)
+            )
+        ]
+    return [] if mine == other else [name]
+
+
+def lock_to_bytes(lock: dict[str, Any]) -> bytes:
+    """The lock as a person reads it: indented JSON with sorted keys and a final newline."""
+    text = json.dumps(lock, sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False)
+    return (text + "\n").encode("utf-8")
+
+
+def read_lock(files: EvaluationFiles) -> dict[str, Any]:
+    """The lock beside the configuration.
+
+    Raises:
+        LockError: There is none, it is unreadable, or another version wrote it.
+    """
+    try:
+        lock = json.loads(files.lock.read_bytes())
+    except FileNotFoundError:
+        raise LockError(
+            f"{files.config} is not frozen (no {files.lock.name} beside it); "
+            f"run `coldrun freeze {files.config}` first"
+        ) from None
+    except (OSError, ValueError) as error:
+        raise LockError(
+            f"cannot read the lock {files.lock} ({error}); restore it from version control, or "
+            f"freeze anew with `coldrun freeze {files.config} --force`"
+        ) from None
+    found = lock.get("schema") if isinstance(lock, dict) else None
+    if found != LOCK_SCHEMA:
+        raise LockError(
+            f"{files.lock} was written by another version of coldrun (lock schema {found}, this "
+            f"one reads {LOCK_SCHEMA}); freeze anew with `coldrun freeze {files.config} --force`"
+        )
+    return dict(lock)
+
+
+def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
+    """The frozen panel, checked: bytes against the lock first, then the configuration.
+
+    Raises:
+        LockError: Lock or panel are missing, or do not fit; both hashes or the changed keys are
+            named.
+    """
+    lock = read_lock(files)
+    try:
+        data = files.panel.read_bytes()
+    except OSError as error:
+        raise LockError(
+            f"cannot read the frozen panel {files.panel} ({error.strerror}); restore it from "
+            f"version control, or mine it again with `coldrun freeze {files.config} --force`"
+        ) from None
+    check_digest(files, expected=lock["panel"]["digest"], found=digest_bytes(data))
+    changed = changed_settings(lock["settings"], locked_settings(config))
+    if changed:
+        raise LockError(
+            f"{files.config} no longer says what was frozen: {', '.join(changed)} changed; undo "
+            f"that, or freeze again with `coldrun freeze {files.config} --force`, which is recorded"
+        )
+    return FrozenPanel(name=files.config.stem, tasks=panel_from_bytes(data), data=data, lock=lock)
+
+
+def check_digest(files: EvaluationFiles, *, expected: str, found: str) -> None:
+    """Stop when the panel's bytes are not the frozen ones.
+
+    Raises:
+        LockError: They differ; the message names both hashes.
+    """
+    if expected != found:
+        raise LockError(
+            f"{files.panel} is not the panel that was frozen: the lock says {expected}, the file "
+            f"has {found}; restore it, or freeze again with "
+            f"`coldrun freeze {files.config} --force`"
+        )

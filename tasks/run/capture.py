@@ -1,0 +1,304 @@
+"""The captures of one run: one small file per finished answer, written whole and never changed.
+
+captures/<run_id>/run.json                 what the run was started with
+captures/<run_id>/panel.jsonl              the tasks it asks
+captures/<run_id>/<key>.json               an answer (or abstention)
+captures/<run_id>/<key>.infra-<n>.json     a failure of the tool; executed again on --resume
+captures/<run_id>/session-<id>.json        how a session came up and what it left
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import fcntl
+import json
+import math
+import os
+import shutil
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from tasks.canonical import canonical_json
+from tasks.errors import StorageError, UsageError
+from tasks.records import Attempt, ComponentEvent, Reply, Role
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Capture:
+    """One answer with all that identifies and explains it."""
+
+    key: str
+    key_parts: Mapping[str, str]
+    run_id: str
+    task_id: str
+    arm: str
+    role: Role
+    trial: int
+    seed: int
+    captured_at: str
+    reply: Reply
+    session_id: str | None = None
+    corpus_dir: str | None = None
+    is_dirty: bool = False
+    is_identified: bool = True
+    evidence: Literal["executed", "replayed"] = "executed"
+    is_resumed: bool = False
+    source_run_id: str | None = None
+
+    @property
+    def is_infra(self) -> bool:
+        """Whether the tool itself failed."""
+        return self.reply.status == "infra"
+
+    def as_replay(self, run_id: str) -> Capture:
+        """This executed capture as a replayed row of another run; it keeps its own date."""
+        return replace(self, run_id=run_id, evidence="replayed", source_run_id=self.run_id)
+
+    def to_row(self) -> dict[str, Any]:
+        """The row of the `captures` table."""
+        reply = self.reply
+        return {
+            **{name: getattr(self, name) for name in _CAPTURE_COLUMNS},
+            "key_parts": list(self.key_parts.items()),
+            "captured_at": dt.datetime.fromisoformat(self.captured_at),
+            "status": reply.status,
+            "reason": reply.reason,
+            "stderr": reply.stderr,
+            "answer_seconds": reply.seconds,
+            "stop_reason": reply.stop_reason,
+            "degraded": list(reply.degraded),
+            "raw": reply.raw,
+            "trajectory": reply.trajectory,
+        }
+
+    def attempt_rows(self) -> list[dict[str, Any]]:
+        """The rows of the `attempts` table."""
+        return [
+            {**self._identity(), **asdict(attempt), "attempt_seconds": attempt.seconds}
+            for attempt in self.reply.attempts
+        ]
+
+    def event_rows(self) -> list[dict[str, Any]]:
+        """The rows of the `events` table."""
+        return [{**self._identity(), **asdict(event)} for event in self.reply.events]
+
+    def _identity(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in ("run_id", "key", "task_id", "arm", "trial")}
+
+
+_CAPTURE_COLUMNS = (
+    "run_id",
+    "key",
+    "task_id",
+    "arm",
+    "role",
+    "trial",
+    "seed",
+    "evidence",
+    "is_resumed",
+    "source_run_id",
+    "session_id",
+    "corpus_dir",
+    "is_dirty",
+    "is_identified",
+)
+
+
+def capture_to_json(capture: Capture) -> bytes:
+    """The bytes of a capture file."""
+    return canonical_json(asdict(capture))
+
+
+def capture_from_json(data: bytes) -> Capture:
+    """The capture in a file's bytes.
+
+    Raises:
+        ValueError, TypeError, KeyError: The bytes are no capture of this version.
+    """
+    values = json.loads(data)
+    reply = values.pop("reply")
+    return Capture(
+        **values,
+        reply=Reply(
+            **{
+                **reply,
+                "degraded": tuple(reply["degraded"]),
+                "attempts": tuple(Attempt(**attempt) for attempt in reply["attempts"]),
+                "events": tuple(ComponentEvent(**event) for event in reply["events"]),
+            }
+        ),
+    )
+
+
+def capture_from_row(
+    row: Mapping[str, Any],
+    attempts: list[Mapping[str, Any]],
+    events: list[Mapping[str, Any]],
+) -> Capture:
+    """The capture in a landed row and its attempt and event rows."""
+    return Capture(
+        **{name: row[name] for name in _CAPTURE_COLUMNS},
+        key_parts=dict(row["key_parts"]),
+        captured_at=row["captured_at"].astimezone(dt.UTC).isoformat(),
+        reply=Reply(
+            status=row["status"],
+            raw=row["raw"],
+            reason=row["reason"],
+            stderr=row["stderr"],
+            seconds=row["answer_seconds"],
+            stop_reason=row["stop_reason"],
+            degraded=tuple(row["degraded"]),
+            trajectory=row["trajectory"],
+            attempts=tuple(
+                Attempt(
+                    **{
+                        name: attempt[name]
+                        for name in Attempt.__dataclass_fields__
+                        if name != "seconds"
+                    },
+                    seconds=attempt["attempt_seconds"],
+                )
+                for attempt in attempts
+            ),
+            events=tuple(
+                ComponentEvent(
+                    **{name: event[name] for name in ComponentEvent.__dataclass_fields__}
+                )
+                for event in events
+            ),
+        ),
+    )
+
+
+@dataclass(slots=True)
+class CaptureStore:
+    """The capture folder of one run. Safe to write from several threads."""
+
+    folder: Path
+    _serial: int = 0
+    _serial_lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def write_manifest(self, manifest: Mapping[str, Any], panel: bytes) -> None:
+        """Record what the run is started with, before anything is asked."""
+        self.write("panel.jsonl", panel)
+        self.write("run.json", canonical_json(manifest))
+
+    def read_manifest(self) -> tuple[dict[str, Any], bytes]:
+        """What the run was started with, and the bytes of its panel.
+
+        Raises:
+            UsageError: The folder holds no run.
+        """
+        try:
+            manifest = json.loads((self.folder / "run.json").read_bytes())
+            return manifest, (self.folder / "panel.jsonl").read_bytes()
+        except FileNotFoundError:
+            raise UsageError(
+                f"no run {self.folder.name} to continue in {self.folder.parent}; "
+                "`coldrun runs` lists those that can be"
+            ) from None
+
+    def put(self, capture: Capture) -> None:
+        """Write one finished answer.
+
+        Raises:
+            StorageError: The disk is full or read-only. What was written before stays.
+        """
+        name = capture.key
+        if capture.is_infra:
+            name += f".infra-{len(list(self.folder.glob(f'{name}.infra-*.json'))) + 1}"
+        self.write(f"{name}.json", capture_to_json(capture))
+
+    def put_session(self, session: Mapping[str, Any]) -> None:
+        """Write how one session went (again at its end, with what it left)."""
+        self.write(f"session-{session['session_id']}.json", canonical_json(session))
+
+    def read_captures(self) -> dict[str, Capture]:
+        """All captures by key. An answer goes before failures, a later failure before earlier."""
+        found: dict[str, Capture] = {}
+        for path in sorted(self.folder.glob("*.json"), key=_age_of_failure):
+            if path.name == "run.json" or path.name.startswith("session-"):
+                continue
+            capture = capture_from_json(path.read_bytes())
+            known = found.get(capture.key)
+            if known is None or known.is_infra:
+                found[capture.key] = capture
+        return found
+
+    def read_sessions(self) -> list[dict[str, Any]]:
+        """The records of all sessions, in order of their ids."""
+        return [
+            json.loads(path.read_bytes()) for path in sorted(self.folder.glob("session-*.json"))
+        ]
+
+    def remove(self) -> None:
+        """Remove the folder, once all that it holds has landed in the warehouse."""
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write one file of the folder whole: a reader sees all of it or nothing."""
+        with self._serial_lock:
+            self._serial += 1
+            temporary = self.folder / f".{os.getpid()}-{self._serial}.tmp"
+        try:
+            try:
+                temporary.write_bytes(data)
+                temporary.replace(self.folder / name)
+            finally:
+                temporary.unlink(missing_ok=True)
+        except OSError as error:
+            raise StorageError(
+                f"cannot write {self.folder / name}: {error.strerror}; the answers finished so "
+                f"far are kept, mend it and continue with --resume {self.folder.name}"
+            ) from None
+
+
+def _age_of_failure(path: Path) -> tuple[str, float]:
+    key, _, number = path.name.removesuffix(".json").partition(".infra-")
+    return key, int(number) if number else math.inf
+
+
+def open_store(warehouse: Path, run_id: str) -> CaptureStore:
+    """The capture folder of a run, made if it is not there.
+
+    Raises:
+        StorageError: It cannot be made.
+    """
+    folder = warehouse / "captures" / run_id
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the warehouse {warehouse}: {error.strerror}; "
+            "name a writable folder with --warehouse or COLDRUN_WAREHOUSE"
+        ) from None
+    return CaptureStore(folder)
+
+
+@contextmanager
+def hold_run(warehouse: Path, run_id: str) -> Iterator[None]:
+    """Hold the lock of one run: two programs never write the same run.
+
+    The lock is the operating system's, so a killed program leaves none behind.
+
+    Raises:
+        UsageError: Another program is writing this run.
+    """
+    folder = warehouse / "locks"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        handle = (folder / f"{run_id}.lock").open("a")
+    except OSError as error:
+        raise StorageError(f"cannot write {folder}: {error.strerror}") from None
+    with handle:
+        try:
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise UsageError(
+                f"run {run_id} is being written by another program; wait for it or stop it"
+            ) from None
+        yield

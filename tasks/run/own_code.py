@@ -1,0 +1,53 @@
+"""What coldrun itself is: a digest of its source and of the packages it runs with."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+import sys
+from importlib.metadata import distributions
+from pathlib import Path
+
+from tasks.canonical import digest_json
+
+SOURCE_FOLDERS = ("cli", "flows", "tasks", "warehouse")
+SOURCE_SUFFIXES = (".py", ".sql", ".html", ".j2")
+
+
+def source_root() -> Path:
+    """The folder that holds coldrun's packages."""
+    return Path(__file__).resolve().parents[2]
+
+
+def digest_source(root: Path) -> str:
+    """One digest over every source file of coldrun, by relative name and bytes."""
+    digest = hashlib.sha256()
+    for folder in SOURCE_FOLDERS:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in SOURCE_SUFFIXES and "__pycache__" not in path.parts:
+                data = path.read_bytes()
+                name = path.relative_to(root).as_posix()
+                digest.update(f"{name}\0{len(data)}\0".encode())
+                digest.update(data)
+    return "sha256:" + digest.hexdigest()
+
+
+def digest_packages() -> str:
+    """One digest over the names and versions of all installed packages but coldrun's own."""
+    found = {
+        (dist.metadata["Name"] or "").lower(): dist.version
+        for dist in distributions()
+        if dist.metadata["Name"]
+    }
+    found.pop("coldrun", None)
+    return digest_json(found)
+
+
+def own_code() -> dict[str, str]:
+    """The `code` component of every capture key: coldrun's source and its resolved packages."""
+    return {"source": digest_source(source_root()), "packages": digest_packages()}
+
+
+def interpreter() -> str:
+    """Implementation, version and build of the running interpreter."""
+    return f"{platform.python_implementation()} {sys.version}"

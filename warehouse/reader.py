@@ -1,0 +1,58 @@
+"""Reading the warehouse: DuckDB in memory over the Parquet files, with the views of views/*.sql."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from tasks.errors import UsageError
+from warehouse.schemas import TABLES
+from warehouse.writer import prepare_warehouse
+
+VIEWS = Path(__file__).parent / "views"
+
+
+def connect(root: Path) -> duckdb.DuckDBPyConnection:
+    """A fresh in-memory database whose tables are views over the warehouse's Parquet files."""
+    prepare_warehouse(root)
+    connection = duckdb.connect(":memory:", config={"threads": 2})
+    for name in TABLES:
+        pattern = str(root / name / "*.parquet").replace("'", "''")
+        connection.execute(
+            f"CREATE VIEW {name} AS SELECT * FROM "  # noqa: S608 - names and path are our own
+            f"read_parquet('{pattern}', union_by_name = true)"
+        )
+    for path in sorted(VIEWS.glob("*.sql")):
+        connection.execute(path.read_text(encoding="utf-8"))
+    return connection
+
+
+def select_rows(
+    connection: duckdb.DuckDBPyConnection, query: str, parameters: list[Any] | None = None
+) -> list[dict[str, Any]]:
+    """The result of a query as one dictionary per row."""
+    cursor = connection.execute(query, parameters or [])
+    names = [column[0] for column in cursor.description or []]
+    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+
+
+def find_run_id(connection: duckdb.DuckDBPyConnection, text: str) -> str:
+    """The full id of the run that `text` names: an id, an unambiguous start of one, or `last`.
+
+    Raises:
+        UsageError: No run or several runs fit.
+    """
+    ids = [row["run_id"] for row in select_rows(connection, "SELECT run_id FROM runs ORDER BY 1")]
+    if text == "last" and ids:
+        return str(ids[-1])
+    fitting = [run_id for run_id in ids if run_id == text] or [
+        run_id for run_id in ids if run_id.startswith(text)
+    ]
+    if len(fitting) == 1:
+        return str(fitting[0])
+    if fitting:
+        raise UsageError(f"{text!r} is the start of {len(fitting)} runs; give more of the id")
+    known = f"the newest is {ids[-1]}" if ids else "there are none yet"
+    raise UsageError(f"no run {text!r} in the warehouse; {known} (`coldrun runs` lists them)")
