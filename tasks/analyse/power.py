@@ -1,0 +1,144 @@
+"""Power of the exact paired test, and the smallest effect that a panel can show.
+
+Source: exact unconditional power, cf. Connor 1987 (Biometrics 43:207) and Miettinen 1968; Miller
+2024 (arXiv:2411.00640) for graded measures.
+"""
+
+from __future__ import annotations
+
+from math import ceil, sqrt
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import optimize, special, stats
+
+FloatArray = NDArray[np.float64]
+
+
+def find_critical_ups(n: int, *, alpha: float = 0.025) -> FloatArray:
+    """Find, for each number of discordant pairs m from 0 to n, the fewest ups with p <= alpha.
+
+    Returns:
+        Shape (n + 1,), whole numbers; m + 1 where no number of ups reaches `alpha`.
+    """
+    discordant = np.arange(n + 1)
+    # isf gives the smallest b with P(Bin > b) <= alpha, hence P(Bin >= b + 1) <= alpha
+    critical = np.asarray(stats.binom.isf(alpha, discordant, 0.5), dtype=np.float64) + 1.0
+    critical[0] = 1.0
+    return critical
+
+
+def exact_power(
+    n: int,
+    p_up: float,
+    p_down: float,
+    *,
+    alpha: float = 0.025,
+    critical: FloatArray | None = None,
+) -> float:
+    """Give the probability that the exact paired test shows a gain.
+
+    Args:
+        n: Tasks.
+        p_up: Probability that a task goes up.
+        p_down: Probability that a task goes down; p_up + p_down <= 1.
+        alpha: One-sided level; 0.025 is the gate's, and the upper half of a two-sided 0.05.
+        critical: Of `find_critical_ups(n, alpha=alpha)`, to save computing it again.
+
+    Returns:
+        Sum over discordant m of Bin(m; n, p_up + p_down) x P(Bin(m, p_up share) >= critical).
+
+    Raises:
+        ValueError: The probabilities are negative or exceed 1 together.
+    """
+    discordance = p_up + p_down
+    if min(p_up, p_down) < 0 or discordance > 1 + 1e-12:
+        raise ValueError(
+            f"p_up {p_up} and p_down {p_down} must not be negative nor exceed 1 together"
+        )
+    if discordance == 0:
+        return 0.0
+    needed = find_critical_ups(n, alpha=alpha) if critical is None else critical
+    discordant = np.arange(n + 1)
+    weights = stats.binom.pmf(discordant, n, min(1.0, discordance))
+    reach = special.bdtrc(needed - 1.0, discordant, p_up / discordance)
+    return float(weights @ np.where(needed > discordant, 0.0, reach))
+
+
+def minimum_detectable_effect(
+    n: int, *, regression_rate: float = 0.0, power: float = 0.8, alpha: float = 0.05
+) -> float | None:
+    """Find the true net gain, in tasks, that the exact test shows with the wanted power.
+
+    Args:
+        n: Tasks.
+        regression_rate: True probability that a task goes down.
+        power: Wanted probability of significance in the upward direction.
+        alpha: Two-sided level; the gate's one-sided 0.025 is the upper half of 0.05.
+
+    Returns:
+        n x (p_up - regression_rate), fractional; None when even a gain on every task that does
+        not regress would not be shown with that power.
+    """
+    critical = find_critical_ups(n, alpha=alpha / 2)
+    ceiling = 1.0 - regression_rate
+
+    def exceed(p_up: float) -> float:
+        return exact_power(n, p_up, regression_rate, critical=critical) - power
+
+    if n < 1 or exceed(ceiling) < 0:
+        return None
+    p_up = float(optimize.brentq(exceed, 0.0, ceiling, xtol=1e-12))
+    return n * (p_up - regression_rate)
+
+
+def approximate_tasks_needed(
+    *, discordance: float, difference: float, alpha: float = 0.05, power: float = 0.8
+) -> float:
+    """Estimate the tasks needed by the normal approximation; optimistic for small panels.
+
+    Args:
+        discordance: Expected share of discordant tasks.
+        difference: Expected net gain as a rate, not 0.
+        alpha: Two-sided level.
+
+    Source: Connor 1987.
+    """
+    z_alpha, z_power = _quantiles(alpha, power)
+    spread = z_alpha * sqrt(discordance) + z_power * sqrt(discordance - difference**2)
+    return (spread / difference) ** 2
+
+
+def graded_tasks_needed(
+    *,
+    between_variance: float,
+    within_variances: tuple[float, float],
+    trials: tuple[int, int],
+    difference: float,
+    alpha: float = 0.05,
+    power: float = 0.8,
+) -> float:
+    """Estimate the tasks needed for a difference of means of a graded measure.
+
+    Args:
+        between_variance: Variance over tasks of the difference of the two arms' true scores.
+        within_variances: Per arm, the variance of one trial around the task's true score.
+        trials: Per arm, the trials averaged for each task.
+        difference: Difference to detect, in the measure's unit, not 0.
+        alpha: Two-sided level.
+
+    Source: Miller 2024 (arXiv:2411.00640), section on power.
+    """
+    z_alpha, z_power = _quantiles(alpha, power)
+    noise = sum(variance / count for variance, count in zip(within_variances, trials, strict=True))
+    return (z_alpha + z_power) ** 2 * (between_variance + noise) / difference**2
+
+
+def count_detectable_tasks(n: int, *, regression_rate: float = 0.0) -> int | None:
+    """Round the minimum detectable effect up to whole tasks, None when there is none."""
+    effect = minimum_detectable_effect(n, regression_rate=regression_rate)
+    return None if effect is None else ceil(effect)
+
+
+def _quantiles(alpha: float, power: float) -> tuple[float, float]:
+    return float(special.ndtri(1 - alpha / 2)), float(special.ndtri(power))
