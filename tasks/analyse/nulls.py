@@ -1,0 +1,92 @@
+"""The null family: what answers score that know nothing of the question.
+
+Nulls are computed, never run. Each strategy gives one score per task, paired with the arms'.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from tasks.analyse.constant import constant_answer
+from tasks.analyse.gold_table import require_gold
+from tasks.analyse.measures import Measure
+from tasks.analyse.permuted import permuted_scores
+from tasks.analyse.random_null import random_scores
+from tasks.records import Task
+
+NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
+"""All nulls in the order of every report; `permuted` is one per candidate."""
+
+
+def null_scores(
+    tasks: Sequence[Task],
+    measure: Measure,
+    *,
+    k: int,
+    items: Sequence[str],
+    change_counts: Mapping[str, int],
+) -> dict[str, tuple[float, ...]]:
+    """Score every null strategy that needs no candidate, task by task.
+
+    Args:
+        tasks: The panel in its order, all of one answer kind.
+        measure: What to score.
+        k: Items that a question asks for: the largest cut-off of the evaluation.
+        items: Every item of the corpus.
+        change_counts: Changes of each item before base; empty leaves `most-changed` out.
+
+    Returns:
+        Scores in [0, 1] in the order of `tasks`, keyed in this order: `empty`; `everything` (set
+        answers only); `constant`; `most-changed` (only with counts); `random` (an expectation).
+
+    Raises:
+        PanelError: A task's gold is empty and the measure is one of rankings.
+    """
+    require_gold(tasks, measure)
+    scores = {"empty": _score_all(tasks, measure, ())}
+    if any(task.answer == "set" for task in tasks):
+        everything = dict.fromkeys(items)
+        for task in tasks:
+            everything.update(dict.fromkeys(task.shape))
+        scores["everything"] = _score_everything(tasks, measure, everything)
+    scores["constant"] = _score_all(tasks, measure, constant_answer(tasks, measure, k=k))
+    if change_counts:
+        scores["most-changed"] = _score_all(tasks, measure, most_changed_answer(change_counts, k=k))
+    scores["random"] = random_scores(tasks, measure, k=k, items=items)
+    return scores
+
+
+def most_changed_answer(change_counts: Mapping[str, int], *, k: int) -> tuple[str, ...]:
+    """Give the `k` items changed most often before base, equals in text order.
+
+    Unlike `constant` it reads no gold: a product could ship it.
+    """
+    ranked = sorted(change_counts, key=lambda item: (-change_counts[item], item))
+    return tuple(ranked[:k])
+
+
+def _score_all(tasks: Iterable[Task], measure: Measure, answer: Sequence[str]) -> tuple[float, ...]:
+    # require_gold has been asked, so no score is None
+    return tuple(measure.score(answer, task.gold_grades) or 0.0 for task in tasks)
+
+
+def _score_everything(
+    tasks: Sequence[Task], measure: Measure, everything: Iterable[str]
+) -> tuple[float, ...]:
+    """Score the set of all items; by size of gold, since it holds every gold item."""
+    answer = tuple(everything)
+    by_size = {len(task.shape): task for task in tasks}
+    scores = {
+        size: measure.score(answer, task.gold_grades) or 0.0 for size, task in by_size.items()
+    }
+    return tuple(scores[len(task.shape)] for task in tasks)
+
+
+__all__ = [
+    "NULL_NAMES",
+    "constant_answer",
+    "most_changed_answer",
+    "null_scores",
+    "permuted_scores",
+    "random_scores",
+]
