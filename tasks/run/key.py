@@ -50,23 +50,10 @@ class ArmIdentity:
     is_identified: bool = True
 
 
-def key_parts(
-    identity: ArmIdentity, *, question: Question, corpus: Mapping[str, str], trial: int
-) -> dict[str, str]:
-    """The components of a capture's key, each as canonical JSON text, by component name.
-
-    `corpus` maps the names of the searched trees to their tree ids. Gold is never among the
-    arguments: an answer does not depend on it.
-    """
+def constant_parts(identity: ArmIdentity) -> dict[str, str]:
+    """The components that all captures of an arm share, each as canonical JSON text."""
     values: dict[str, Any] = {
         "schema": CAPTURE_SCHEMA,
-        "question": {
-            "id": question.id,
-            "query": question.query,
-            "answer": question.answer,
-            "k": question.k,
-        },
-        "corpus": dict(corpus),
         "arm": dict(identity.arm),
         "artifacts": dict(identity.artifacts),
         "product": None if identity.product is None else dict(identity.product),
@@ -74,10 +61,32 @@ def key_parts(
         "interpreter": identity.interpreter,
         "binaries": dict(identity.binaries),
         "environment": identity.environment,
+    }
+    return {name: canonical_json(value).decode() for name, value in values.items()}
+
+
+def key_parts(
+    constant: Mapping[str, str], *, question: Question, corpus: Mapping[str, str], trial: int
+) -> dict[str, str]:
+    """All components of one capture's key, each as canonical JSON text, by component name.
+
+    `constant` comes from `constant_parts`; `corpus` maps the names of the searched trees to their
+    tree ids. Gold is never among the arguments: an answer does not depend on it.
+    """
+    values: dict[str, Any] = {
+        "question": {
+            "id": question.id,
+            "query": question.query,
+            "answer": question.answer,
+            "k": question.k,
+        },
+        "corpus": dict(corpus),
         "seed": question.seed,
         "trial": trial,
     }
-    return {name: canonical_json(values[name]).decode() for name in KEY_COMPONENTS}
+    own = {name: canonical_json(value).decode() for name, value in values.items()}
+    parts = {**constant, **own}
+    return {name: parts[name] for name in KEY_COMPONENTS}
 
 
 def capture_key(parts: Mapping[str, str]) -> str:

@@ -1,0 +1,305 @@
+"""The analysis of one run: nulls, aggregates, gates, bars, verdict. Pure.
+
+Everything is paired on the panel's tasks; every number keeps its denominator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tasks.analyse.evidence import (
+    Evidence,
+    EvidenceFacts,
+    Outcome,
+    Verdict,
+    exit_code,
+    judge_evidence,
+    judge_verdict,
+)
+from tasks.analyse.intervals import mean_interval, wilson_interval
+from tasks.analyse.measures import Measure, parse_measure
+from tasks.analyse.nulls import null_scores, permuted_scores
+from tasks.analyse.pairing import Pairing, judge_gate, pair_scores
+from tasks.analyse.power import minimum_detectable_effect
+from tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
+from tasks.config import BarConfig
+from tasks.records import Role, Task
+from tasks.report.model import AgainstPart, BarPart, GatePart, MeasurePart
+
+FloatArray = NDArray[np.float64]
+EXPECTATIONS = ("random", "permuted")
+"""Nulls that score by expectation: fractions of a task, so no ups and downs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmUnderTest:
+    """One executed arm, with its parsed answers."""
+
+    name: str
+    role: Role
+    answers: ArmAnswers
+    mean_answer_seconds: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullGround:
+    """What the nulls read of the corpus: its size, and the most changed items before base."""
+
+    corpus_items: int
+    change_counts: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What was registered: measures (the primary first), margin, bars, guards."""
+
+    measures: tuple[str, ...]
+    k: int
+    margin_tasks: float
+    minimum_seconds_per_answer: float
+    max_infra_share: float
+    bars: tuple[BarConfig, ...]
+    seed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAnalysis:
+    """All that the analysis found; the report adds what it was found on."""
+
+    nulls: dict[str, dict[str, MeasurePart]]
+    arms: dict[str, dict[str, MeasurePart]]
+    gates: tuple[GatePart, ...]
+    bars: tuple[BarPart, ...]
+    evidence: Evidence
+    verdict: Verdict
+    exit_code: int
+    reasons: tuple[str, ...]
+    scores: pl.DataFrame
+
+
+def analyse_run(
+    tasks: Sequence[Task],
+    arms: Sequence[ArmUnderTest],
+    *,
+    ground: NullGround,
+    settings: Settings,
+    facts: EvidenceFacts,
+) -> RunAnalysis:
+    """Analyse a run.
+
+    Args:
+        tasks: The panel that was asked, at least one task.
+        arms: The executed arms, in the order of the configuration.
+        ground: What the nulls read.
+        settings: What was registered before the run.
+        facts: How the answers came to be; its mean seconds are filled in from the candidates.
+
+    Raises:
+        ConfigError: A measure is unknown or does not fit the panel's answers.
+    """
+    measures = [parse_measure(text) for text in settings.measures]
+    scores = score_arms(tasks, [arm.answers for arm in arms], measures)
+    judged = arms_under_judgement(arms)
+    nulls = {
+        measure.text: _null_vectors(tasks, measure, judged, ground, settings)
+        for measure in measures
+    }
+    vectors = {
+        measure.text: {arm.name: score_vector(scores, arm.name, measure.text) for arm in arms}
+        for measure in measures
+    }
+    gates = tuple(
+        _gate(arm, arms, measures[0], vectors[measures[0].text], nulls[measures[0].text], settings)
+        for arm in judged
+    )
+    bars = tuple(_judge_bar(bar, vectors, nulls, settings.seed) for bar in settings.bars)
+    evidence, reasons = judge_evidence(facts)
+    outcomes: list[Outcome] = [gate.outcome for gate in gates]
+    verdict = judge_verdict(evidence, outcomes)
+    return RunAnalysis(
+        nulls=_aggregate(nulls, measures, settings.seed),
+        arms=_aggregate(vectors, measures, settings.seed),
+        gates=gates,
+        bars=bars,
+        evidence=evidence,
+        verdict=verdict,
+        exit_code=exit_code(verdict, outcomes=outcomes, are_bars_met=all(bar.met for bar in bars)),
+        reasons=reasons,
+        scores=scores,
+    )
+
+
+def arms_under_judgement(arms: Sequence[ArmUnderTest]) -> list[ArmUnderTest]:
+    """The candidates; without any, the first control stands in, else the first floor."""
+    for roles in (("candidate",), ("control",), ("floor",)):
+        found = [arm for arm in arms if arm.role in roles]
+        if found:
+            return found if roles == ("candidate",) else found[:1]
+    return []
+
+
+def corpus_names(tasks: Sequence[Task], ground: NullGround) -> list[str]:
+    """Names for every item of the corpus: the known ones, then numbers for the rest.
+
+    Nulls read how many items there are and which are gold; of the others they need no name.
+    """
+    known = dict.fromkeys(ground.change_counts)
+    for task in tasks:
+        known.update(dict.fromkeys(task.shape))
+    return [*known, *(f"\0{number}" for number in range(ground.corpus_items - len(known)))]
+
+
+def measure_nulls(
+    tasks: Sequence[Task], measure: Measure, *, k: int, ground: NullGround
+) -> dict[str, FloatArray]:
+    """The score vectors of every null that needs no candidate, in the order of reports."""
+    found = null_scores(
+        tasks,
+        measure,
+        k=k,
+        items=corpus_names(tasks, ground),
+        change_counts=ground.change_counts,
+    )
+    return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
+
+
+def summarise(scores: FloatArray, measure: Measure, seed: int) -> MeasurePart:
+    """The mean with its interval: Wilson where every task scores 0 or 1, else BCa bootstrap."""
+    value = float(scores.mean())
+    if measure.is_binary and bool(np.isin(scores, (0.0, 1.0)).all()):
+        count = int(scores.sum())
+        interval = wilson_interval(count, len(scores))
+        return MeasurePart(value=value, count=count, low=interval.low, high=interval.high)
+    interval = mean_interval(scores, seed)
+    return MeasurePart(value=value, count=None, low=interval.low, high=interval.high)
+
+
+def _null_vectors(
+    tasks: Sequence[Task],
+    measure: Measure,
+    judged: Sequence[ArmUnderTest],
+    ground: NullGround,
+    settings: Settings,
+) -> dict[str, FloatArray]:
+    vectors = measure_nulls(tasks, measure, k=settings.k, ground=ground)
+    if len(tasks) > 1:
+        for arm in judged:
+            name = "permuted" if len(judged) == 1 else f"permuted:{arm.name}"
+            vectors[name] = _permuted(tasks, measure, arm)
+    return vectors
+
+
+def _permuted(tasks: Sequence[Task], measure: Measure, arm: ArmUnderTest) -> FloatArray:
+    trials = []
+    for trial in range(arm.answers.trials):
+        answers = {}
+        for task_id, answered in arm.answers.answers.items():
+            mine = answered[trial] if trial < len(answered) else None
+            answers[task_id] = () if mine is None else mine.items
+        trials.append(permuted_scores(answers, tasks, measure))
+    return np.asarray(np.mean(np.asarray(trials, dtype=np.float64), axis=0), dtype=np.float64)
+
+
+def _aggregate(
+    vectors: Mapping[str, Mapping[str, FloatArray]], measures: Sequence[Measure], seed: int
+) -> dict[str, dict[str, MeasurePart]]:
+    names = list(vectors[measures[0].text])
+    return {
+        name: {
+            measure.text: summarise(vectors[measure.text][name], measure, seed)
+            for measure in measures
+        }
+        for name in names
+    }
+
+
+def _gate(
+    arm: ArmUnderTest,
+    arms: Sequence[ArmUnderTest],
+    measure: Measure,
+    vectors: Mapping[str, FloatArray],
+    nulls: Mapping[str, FloatArray],
+    settings: Settings,
+) -> GatePart:
+    mine = vectors[arm.name]
+    n = len(mine)
+    against = [
+        pair_scores(
+            mine,
+            others,
+            other=name,
+            is_expectation=name.partition(":")[0] in EXPECTATIONS,
+            seed=settings.seed,
+        )
+        for name, others in nulls.items()
+        if name.partition(":")[2] in ("", arm.name)
+    ]
+    roles = {other.name: other.role for other in arms}
+    compared = [
+        pair_scores(
+            mine, vectors[other.name], other=other.name, is_expectation=False, seed=settings.seed
+        )
+        for other in arms
+        if other.role in ("control", "floor") and other.name != arm.name
+    ]
+    outcome, reason = judge_gate(against, tasks=n, margin_tasks=settings.margin_tasks)
+    return GatePart(
+        arm=arm.name,
+        measure=measure.text,
+        outcome=outcome,
+        reason=reason,
+        margin_tasks=settings.margin_tasks,
+        mde_tasks=minimum_detectable_effect(n),
+        against=[_against(pairing, "null", nulls) for pairing in against],
+        beaten_by=[pairing.other for pairing in compared if pairing.difference < 0],
+        compared=[_against(pairing, roles[pairing.other], vectors) for pairing in compared],
+    )
+
+
+def _against(pairing: Pairing, role: Role, vectors: Mapping[str, FloatArray]) -> AgainstPart:
+    return AgainstPart(
+        arm=pairing.other,
+        up=pairing.up,
+        down=pairing.down,
+        p=pairing.p,
+        difference=pairing.difference,
+        role=role,
+        value=float(vectors[pairing.other].mean()),
+    )
+
+
+def _judge_bar(
+    bar: BarConfig,
+    vectors: Mapping[str, Mapping[str, FloatArray]],
+    nulls: Mapping[str, Mapping[str, FloatArray]],
+    seed: int,
+) -> BarPart:
+    measure = parse_measure(bar.measure)
+    mine = vectors[bar.measure][bar.arm]
+    if bar.against is None:
+        at_least = bar.at_least or 0.0
+        part = summarise(mine, measure, seed)
+        value = part.value if bar.rule == "point" else part.low
+    else:
+        known = {**nulls[bar.measure], **vectors[bar.measure]}
+        differences = mine - known[bar.against]
+        at_least = bar.margin_tasks / len(mine)
+        value = (
+            float(differences.mean())
+            if bar.rule == "point"
+            else mean_interval(differences, seed).low
+        )
+    return BarPart(
+        arm=bar.arm,
+        measure=bar.measure,
+        at_least=at_least,
+        value=value,
+        met=bool(value >= at_least - 1e-12),
+        rule=bar.rule,
+        against=bar.against,
+    )

@@ -1,0 +1,171 @@
+"""The report of a run, schema 1: what is printed, written as JSON, and read by scripts."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from tasks.records import Role
+
+Verdict = Literal[
+    "measured", "inconclusive", "measured_nothing", "replayed", "did_not_run", "invalid"
+]
+Evidence = Literal["executed", "mixed", "replayed", "incomplete", "invalid"]
+Outcome = Literal["beats_nulls", "inconclusive", "measured_nothing"]
+
+
+class Part(BaseModel):
+    """A part of the report: frozen, strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+class Counts(Part):
+    """What was planned and how it came to be; all in answers but `tasks`."""
+
+    tasks: int
+    planned: int
+    executed: int
+    replayed: int
+    resumed: int
+    infra: int
+    abstained: int
+    degraded: int
+
+
+class DistributionPart(Part):
+    """The answer distribution of the panel that was asked."""
+
+    shapes: int
+    top_share: float
+    effective_shapes: float
+
+
+class PanelPart(Part):
+    """Which panel; `candidates == solvable + sum(drops)`."""
+
+    name: str
+    digest: str
+    base: str | None
+    head: str | None
+    candidates: int
+    solvable: int
+    drops: dict[str, int]
+    distribution: DistributionPart
+    kind: str = ""
+    uses: list[dict[str, str]] = []
+    changes_after_the_fact: list[str] = []
+
+
+class PointPart(Part):
+    """The product commit that was measured."""
+
+    repo: str
+    commit: str
+    tree: str
+    is_dirty: bool
+
+
+class MeasurePart(Part):
+    """One aggregate. `count` is null where tasks score fractions; `low`, `high` bound 95 %."""
+
+    value: float
+    count: int | None
+    low: float
+    high: float
+
+
+class ArmPart(Part):
+    """One arm's aggregates. `n` is the number of tasks, infra and missing ones included."""
+
+    name: str
+    role: Role
+    kind: str
+    n: int
+    measures: dict[str, MeasurePart]
+    trials: int = 1
+    executed: int = 0
+    replayed: int = 0
+    infra: int = 0
+    abstained: int = 0
+    degraded: int = 0
+    answer_seconds: float | None = None
+    startup_seconds: float | None = None
+    indexing_seconds: float | None = None
+    is_withheld: bool = False
+    replayed_from: list[str] = []
+    stability: dict[str, float | None] = {}
+    misses: dict[str, int] = {}
+
+
+class AgainstPart(Part):
+    """A candidate against one other arm, paired by task. `difference` is a rate."""
+
+    arm: str
+    up: int | None
+    down: int | None
+    p: float
+    difference: float
+    role: Role = "null"
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    holm_p: float | None = None
+
+
+class GatePart(Part):
+    """The one gate: a candidate at the primary measure against every null."""
+
+    arm: str
+    measure: str
+    outcome: Outcome
+    margin_tasks: float
+    mde_tasks: float | None
+    against: list[AgainstPart]
+    beaten_by: list[str]
+    compared: list[AgainstPart] = []
+    reason: str = ""
+    noise_floor_tasks: float | None = None
+
+
+class BarPart(Part):
+    """A registered bar and whether it was met."""
+
+    arm: str
+    measure: str
+    at_least: float
+    value: float
+    met: bool
+    rule: str = "point"
+    against: str | None = None
+
+
+class Report(Part):
+    """All that a run has to say."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+    run_id: str
+    name: str = ""
+    verdict: Verdict
+    evidence: Evidence
+    exit_code: int
+    started_at: str
+    wall_seconds: float
+    status: Literal["finished", "interrupted"] = "finished"
+    counts: Counts
+    panel: PanelPart
+    point: PointPart | None
+    environment: dict[str, Any]
+    primary: str = ""
+    arms: list[ArmPart]
+    gates: list[GatePart]
+    bars: list[BarPart]
+    warnings: list[str]
+    reasons: list[str] = []
+    strata: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    method: str = ""
+
+    def to_json(self) -> str:
+        """The report as indented JSON, UTF-8, `NaN` never."""
+        return self.model_dump_json(by_alias=True, indent=1)
