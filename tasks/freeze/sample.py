@@ -1,0 +1,146 @@
+"""Which of the solvable tasks are asked: the sampling rules.
+
+Every rule is a function of the set of tasks, the seed and the size: the order in which tasks
+arrive does not matter, and ties go by SHA-256 of seed and id, never by the alphabet or by age. A
+smaller sample is a prefix of a larger one, so that growing a panel keeps what was asked before.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import islice
+
+from tasks.errors import ConfigError, PanelError
+from tasks.freeze.split import task_instant
+from tasks.records import Task
+
+SAMPLE_RULES = ("gold-capped", "answer-shape", "all", "random", "newest", "largest-first")
+
+LARGEST_FIRST_WARNING = (
+    'rule = "largest-first" takes the tasks with the most gold items first, and those often share '
+    "one answer: a constant answer may then beat every arm; "
+    '"answer-shape" (sets) and "gold-capped" (rankings) keep a panel able to tell arms apart'
+)
+"""What to print whenever the rule `largest-first` is used."""
+
+
+def sample_tasks(
+    tasks: Sequence[Task], *, rule: str, size: int | None, seed: int
+) -> tuple[Task, ...]:
+    """Choose `size` of the tasks by `rule`, in the order in which they were chosen.
+
+    Args:
+        tasks: The tasks to choose from; ids are unique. Their order has no influence.
+        rule: `answer-shape` takes one task of every answer shape before a second of any;
+            `gold-capped` takes next the task whose commonest gold item (the one that the sample
+            holds most often so far) has been taken least; `random` goes by the hash of seed and
+            id; `newest` by date, undated tasks last; `largest-first` by descending number of
+            gold items; `all` takes every task.
+        size: How many; None, or more than there are, takes all.
+        seed: Decides ties, and with `random` and `answer-shape` the order.
+
+    Raises:
+        ConfigError: An unknown rule, or `all` with a size that would cut it.
+        PanelError: Two tasks share an id.
+    """
+    _refuse_repeated_ids(tasks)
+    ordered = sorted(tasks, key=lambda task: _draw(seed, "task", task.id))
+    match rule:
+        case "gold-capped":
+            chosen = _gold_capped(ordered)
+        case "answer-shape":
+            chosen = _round_robin(ordered, seed)
+        case "random":
+            chosen = iter(ordered)
+        case "newest":
+            chosen = iter(sorted(ordered, key=task_instant, reverse=True))
+        case "largest-first":
+            chosen = iter(sorted(ordered, key=lambda task: -len(task.shape)))
+        case "all":
+            if size is not None and size < len(tasks):
+                raise ConfigError(
+                    f'[sample] rule = "all" takes all {len(tasks)} tasks, but size = {size}; '
+                    "leave `size` out or choose another rule"
+                )
+            chosen = iter(ordered)
+        case _:
+            raise ConfigError(
+                f"[sample] rule = {rule!r} is not known; use one of {', '.join(SAMPLE_RULES)}"
+            )
+    return tuple(islice(chosen, size))
+
+
+def _gold_capped(ordered: Sequence[Task]) -> Iterator[Task]:
+    """Yield next the task whose most often taken gold item was taken least; ties by rank.
+
+    Each task waits in the queue of one of its items, so the count of that item is a lower bound
+    of the task's key, and a hub's count rises for all that wait there at once. A task at the head
+    of the lowest queue whose key proves higher moves to the queue of the item that makes it so;
+    the first whose key holds is the minimum. Every queue has an entry for its present head in the
+    heap of queues; entries for earlier heads are skipped.
+    """
+    items, tasks_of = _number_items(ordered)
+    taken = [0] * len(tasks_of)
+    queues: list[list[int]] = [[] for _ in tasks_of]
+    for rank, names in enumerate(items):  # in order of rank, so each queue is a heap already
+        queues[max(names, key=tasks_of.__getitem__)].append(rank)
+    heads = [(0, queue[0], item) for item, queue in enumerate(queues) if queue]
+    heapq.heapify(heads)
+    while heads:
+        bound, rank, item = heapq.heappop(heads)
+        queue = queues[item]
+        if not queue or queue[0] != rank:
+            continue
+        if taken[item] == bound:
+            heapq.heappop(queue)
+            highest = max(items[rank], key=taken.__getitem__)
+            if taken[highest] == bound:
+                for name in items[rank]:
+                    taken[name] += 1
+                yield ordered[rank]
+            else:
+                heapq.heappush(queues[highest], rank)
+                heapq.heappush(heads, (taken[highest], queues[highest][0], highest))
+        if queue:
+            heapq.heappush(heads, (taken[item], queue[0], item))
+
+
+def _number_items(tasks: Sequence[Task]) -> tuple[list[list[int]], list[int]]:
+    """The items of each task as numbers, and how many tasks have each; "nothing" is an item."""
+    numbers: dict[str | None, int] = {}
+    items = [
+        [numbers.setdefault(item, len(numbers)) for item in task.shape or (None,)] for task in tasks
+    ]
+    counts = Counter(number for names in items for number in names)
+    return items, [counts[number] for number in range(len(numbers))]
+
+
+def _round_robin(ordered: Iterable[Task], seed: int) -> Iterator[Task]:
+    """Yield one task of every shape in turn; shapes in the order of their own hash."""
+    by_shape: dict[tuple[str, ...], deque[Task]] = {}
+    for task in ordered:
+        by_shape.setdefault(task.shape, deque()).append(task)
+    queues = deque(
+        by_shape[shape]
+        for shape in sorted(by_shape, key=lambda shape: _draw(seed, "shape", list(shape)))
+    )
+    while queues:
+        queue = queues.popleft()
+        yield queue.popleft()
+        if queue:
+            queues.append(queue)
+
+
+def _draw(seed: int, what: str, value: str | list[str]) -> bytes:
+    """The place of a task or a shape in the lottery: SHA-256 of the seed and what it is."""
+    return sha256(json.dumps([seed, what, value], separators=(",", ":")).encode()).digest()
+
+
+def _refuse_repeated_ids(tasks: Sequence[Task]) -> None:
+    repeated = sorted(id_ for id_, count in Counter(task.id for task in tasks).items() if count > 1)
+    if repeated:
+        raise PanelError(f"task id {repeated[0]!r} is there twice; every task needs its own id")
