@@ -44,6 +44,12 @@ DEFAULT_INFRA_PATTERNS = (
 )
 """A tool that says one of these with a success status has failed (case-insensitive regex)."""
 
+DEFAULT_EMPTY_PATTERNS = (
+    r"\b(?:no|0|zero)\b[^.\n]{0,40}\b(?:results?|match(?:es)?|files?|hits?|documents?)\b",
+    r"\b(?:nothing|none|not) (?:was |were )?found\b",
+)
+"""A tool that says one of these in a short text has honestly found nothing."""
+
 
 class Section(BaseModel):
     """A table of the file: frozen, and strict about its keys."""
@@ -220,6 +226,7 @@ class ProcessArm(BuiltinArm):
     retries: int = Field(default=0, ge=0)
     max_output_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
     infra_patterns: tuple[str, ...] = DEFAULT_INFRA_PATTERNS
+    empty_patterns: tuple[str, ...] = DEFAULT_EMPTY_PATTERNS
     items: str | None = None
     items_regex: str | None = None
 
