@@ -1,0 +1,62 @@
+"""Text to tokens, the way code is written: identifiers whole and in their parts."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from functools import lru_cache
+
+from tasks.arms.stop_words import STOP_WORDS
+
+TOKENIZER_VERSION = 1
+"""Raise it with every change that gives other tokens: cached counts are kept under it."""
+
+LONGEST_WORD = 64
+"""Longer runs are data (hashes, encoded bytes), not words."""
+
+_WORD = re.compile(r"\w+")
+_PIECE = re.compile(r"\d+|[^\W\d_]+")
+_CAMEL = re.compile(
+    r"[A-Z]{2,}s(?![a-z])"  # URLs
+    r"|[A-Z]+(?![a-z])"  # HTTP in HTTPError: capitals up to the last before a small letter
+    r"|[A-Z]?[a-z]+"  # Error
+)
+
+
+def tokenize(text: str) -> list[str]:
+    """The tokens of a text in order, lower-cased.
+
+    A word gives itself without outer underscores and, where it has several, its parts: split at
+    underscores, around digits and, in ASCII, at changes of case. So `click.get_HTTPError2` gives
+    click, get_httperror2, get, http, error, 2. Stop words, single characters (but for digits that
+    are parts) and runs beyond 64 characters give nothing.
+    """
+    return [token for word in _WORD.findall(text) for token in split_word(word)]
+
+
+def count_tokens(text: str) -> Counter[str]:
+    """How often each token of `tokenize(text)` occurs; every distinct word is split once."""
+    counts: Counter[str] = Counter()
+    for word, count in Counter(_WORD.findall(text)).items():
+        for token in split_word(word):
+            counts[token] += count
+    return counts
+
+
+@lru_cache(maxsize=1 << 17)
+def split_word(word: str) -> tuple[str, ...]:
+    """The tokens of one word: the whole first, then its parts."""
+    whole = word.strip("_").lower()
+    if len(whole) < 2 or len(word) > LONGEST_WORD or whole in STOP_WORDS:
+        return ()
+    parts = tuple(_split_parts(word))
+    return (whole,) if parts in {(), (whole,)} else (whole, *parts)
+
+
+def _split_parts(word: str) -> Iterator[str]:
+    for piece in _PIECE.findall(word):
+        for part in _CAMEL.findall(piece) if piece.isascii() and piece.isalpha() else [piece]:
+            token = part.lower()
+            if (len(token) > 1 or token.isdecimal()) and token not in STOP_WORDS:
+                yield token
