@@ -1,0 +1,192 @@
+"""Token counts of blobs, kept in the scratch folder by blob id and tokenizer version.
+
+A blob never changes, so what it holds is counted once per machine: a second corpus pays for the
+blobs that it does not share with the first. Tokens are kept as 64-bit hashes, which need no
+vocabulary that two processes would have to agree on; two of a million tokens share a hash with a
+probability below one in ten million.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from hashlib import blake2b
+from itertools import islice
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.arms.tokens import TOKENIZER_VERSION, count_tokens
+from tasks.errors import StorageError
+from tasks.git.repository import Repository
+
+Item = TypeVar("Item")
+Reading = Literal["text", "binary", "huge"]
+
+HUGE_BYTES = 1024 * 1024
+"""Larger blobs are data or generated; they are listed, never read."""
+
+BINARY_PROBE_BYTES = 8 * 1024
+
+_ROWS_PER_WRITE = 256
+_ROWS_PER_READ = 500
+_LOCK_TIMEOUT_SECONDS = 120
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS blobs (
+    id BLOB PRIMARY KEY, reading TEXT NOT NULL, hashes BLOB NOT NULL, counts BLOB NOT NULL
+)
+"""
+
+
+class TokenCounts(NamedTuple):
+    """What a blob holds: distinct token hashes in ascending order and how often each occurs."""
+
+    hashes: NDArray[np.uint64]
+    counts: NDArray[np.uint32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoadedTokens:
+    """Counts by blob id, empty ones for blobs that were not read as text, and what it took."""
+
+    by_blob: dict[str, TokenCounts]
+    tokenized: int
+    binary: int
+    huge: int
+
+
+class TokenCache:
+    """The token counts of one machine. Threads and processes may use it at the same time."""
+
+    def __init__(self, scratch: Path) -> None:
+        self.path = scratch / "tokens" / f"v{TOKENIZER_VERSION}.sqlite3"
+
+    def load(self, repository: Repository, blob_ids: Iterable[str]) -> LoadedTokens:
+        """The token counts of blobs; those not yet known are read, counted and kept.
+
+        A blob with a NUL byte in its first 8 KiB is binary and one over 1 MiB is huge: both
+        are counted as such and hold no tokens.
+
+        Raises:
+            RepositoryError: A blob is missing from the repository.
+            StorageError: The cache cannot be read or written.
+        """
+        wanted = sorted(set(blob_ids))
+        with self._connect() as connection:
+            rows = {row.blob: row for row in _select(connection, wanted)}
+            missing = [blob for blob in wanted if blob not in rows]
+            for batch in _batches(_count_blobs(repository, missing), _ROWS_PER_WRITE):
+                _insert(connection, batch)
+                rows.update((row.blob, row) for row in batch)
+        readings = Counter(row.reading for row in rows.values())
+        return LoadedTokens(
+            by_blob={blob: rows[blob].tokens for blob in wanted},
+            tokenized=len(missing),
+            binary=readings["binary"],
+            huge=readings["huge"],
+        )
+
+    @contextmanager
+    def _connect(self) -> Iterator[sqlite3.Connection]:
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with closing(
+                sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)
+            ) as connection:
+                connection.execute("PRAGMA journal_mode = WAL")
+                connection.execute("PRAGMA synchronous = NORMAL")
+                connection.execute(_SCHEMA)
+                yield connection
+        except (OSError, sqlite3.Error) as error:
+            raise StorageError(
+                f"the token cache {self.path} cannot be used: {error}; "
+                "free space, or delete the file (it is rebuilt when needed)"
+            ) from error
+
+
+class _Row(NamedTuple):
+    blob: str
+    reading: Reading
+    tokens: TokenCounts
+
+
+def is_binary(content: bytes) -> bool:
+    """Whether content is taken for binary: a NUL byte in its first 8 KiB, as git does it."""
+    return b"\0" in content[:BINARY_PROBE_BYTES]
+
+
+def decode_text(content: bytes) -> str:
+    """Content as text: UTF-8, where each invalid byte becomes a character no word contains."""
+    return content.decode("utf-8", "replace")
+
+
+@lru_cache(maxsize=1 << 18)
+def hash_token(token: str) -> int:
+    """The 64-bit hash under which a token is counted."""
+    digest = blake2b(token.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def count_hashes(text: str) -> TokenCounts:
+    """The token counts of a text."""
+    counted = sorted((hash_token(token), count) for token, count in count_tokens(text).items())
+    return TokenCounts(
+        np.array([token for token, _ in counted], dtype="<u8"),
+        np.array([count for _, count in counted], dtype="<u4"),
+    )
+
+
+def _count_blobs(repository: Repository, blobs: Sequence[str]) -> Iterator[_Row]:
+    if not blobs:
+        return
+    nothing = count_hashes("")
+    sizes = repository.blob_sizes(blobs)
+    for blob in blobs:
+        if sizes[blob] > HUGE_BYTES:
+            yield _Row(blob, "huge", nothing)
+    small = [blob for blob in blobs if sizes[blob] <= HUGE_BYTES]
+    for blob, content in repository.read_blobs(small):
+        if is_binary(content):
+            yield _Row(blob, "binary", nothing)
+        else:
+            yield _Row(blob, "text", count_hashes(decode_text(content)))
+
+
+def _select(connection: sqlite3.Connection, blobs: Sequence[str]) -> Iterator[_Row]:
+    for batch in _batches(iter(blobs), _ROWS_PER_READ):
+        marks = ",".join("?" * len(batch))
+        for blob, reading, hashes, counts in connection.execute(
+            f"SELECT id, reading, hashes, counts FROM blobs WHERE id IN ({marks})",  # noqa: S608
+            [bytes.fromhex(blob) for blob in batch],
+        ):
+            tokens = TokenCounts(np.frombuffer(hashes, "<u8"), np.frombuffer(counts, "<u4"))
+            yield _Row(blob.hex(), reading, tokens)
+
+
+def _insert(connection: sqlite3.Connection, rows: Iterable[_Row]) -> None:
+    """Keep rows; one that another process has kept meanwhile is the same row."""
+    connection.execute("BEGIN IMMEDIATE")
+    connection.executemany(
+        "INSERT OR IGNORE INTO blobs VALUES (?, ?, ?, ?)",
+        [
+            (
+                bytes.fromhex(row.blob),
+                row.reading,
+                row.tokens.hashes.tobytes(),
+                row.tokens.counts.tobytes(),
+            )
+            for row in rows
+        ],
+    )
+    connection.execute("COMMIT")
+
+
+def _batches(items: Iterator[Item], size: int) -> Iterator[list[Item]]:
+    while batch := list(islice(items, size)):
+        yield batch
