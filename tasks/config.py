@@ -64,6 +64,7 @@ class PanelConfig(Section):
     repo: str | None = None
     base: str | None = None
     head: str = "HEAD"
+    last: int | None = Field(default=None, ge=1)  # with base = "parent": the newest commits
     unit: Literal["commit", "merge"] = "commit"
     query: Literal["message", "subject"] = "message"
     answer: AnswerKind | None = None
@@ -91,6 +92,8 @@ class PanelConfig(Section):
     def _needs_its_source(self) -> PanelConfig:
         if self.kind == "commit-files" and (self.repo is None or self.base is None):
             raise ValueError('kind = "commit-files" needs `repo` and `base`')
+        if self.last is not None and self.base != "parent":
+            raise ValueError('`last` goes with base = "parent"; otherwise base ends the range')
         if self.kind == "jsonl" and self.file is None:
             raise ValueError('kind = "jsonl" needs `file`, the path of the tasks')
         if self.kind == "ticket-repos" and not self.repos:
