@@ -1,0 +1,238 @@
+"""From the commits of a range to tasks and counted drops: pure, and the same for every base."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+import pathspec
+
+from tasks.errors import PanelError
+from tasks.git.log import Change, LogEntry
+from tasks.git.paths import encode_path
+from tasks.mine.query import clean_text, decode_message, split_merge_title
+from tasks.mine.renames import NamesAtBase
+from tasks.mine.strata import describe_strata
+from tasks.records import DROP_REASONS, AnswerKind, GoldItem, Task
+
+TASK_ID_PREFIX = "coldrun-task-1\n"
+"""What is hashed before a query; the number changes when ids have to."""
+
+_BOT_NAME = re.compile(
+    r"\[bot\]|\b(?:dependabot|renovate|pre-commit-ci|github-actions|greenkeeper|snyk-bot|pyup-bot"
+    r"|mergify|allcontributors|imgbot|weblate|semantic-release-bot|scala-steward|codecov-commenter"
+    r"|lgtm-com|deepsource-autofix|restyled-commits)\b|(?:^|[-_ ])bot$",
+    re.IGNORECASE,
+)
+_BOT_BRANCH = re.compile(r"\b(?:dependabot|renovate|pre-commit-ci|greenkeeper|snyk|pyup)[-/]")
+_SUBMODULE_SIDES = frozenset({"160000", "000000"})
+
+
+class Candidate(NamedTuple):
+    """A commit or merge as a possible task. `reason` is set when the message alone rules it out."""
+
+    entry: LogEntry
+    query: str
+    reason: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MiningRules:
+    """What decides which candidates are tasks, apart from the history itself."""
+
+    unit: Literal["commit", "merge"] = "commit"
+    subject_only: bool = False
+    answer: AnswerKind = "ranking"
+    exclude_gold: tuple[str, ...] = ()
+    max_gold: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mined:
+    """Tasks, newest first, and the number of dropped candidates by reason (all reasons listed)."""
+
+    tasks: tuple[Task, ...]
+    drops: Mapping[str, int]
+
+
+class GoldRules:
+    """Which files can be gold, by the exclusion patterns (gitignore syntax)."""
+
+    def __init__(self, patterns: Iterable[str]) -> None:
+        try:
+            self._spec = pathspec.GitIgnoreSpec.from_lines(patterns)
+        except ValueError as error:
+            raise PanelError(f"exclude_gold: {error}; write gitignore patterns") from None
+        self._known: dict[str, bool] = {}
+
+    def is_excluded(self, path: str) -> bool:
+        """Whether `path` matches the patterns."""
+        known = self._known.get(path)
+        if known is None:
+            known = self._known[path] = self._spec.match_file(path)
+        return known
+
+
+def prepare_candidate(entry: LogEntry, rules: MiningRules) -> Candidate:
+    """What the message and author of a commit say about it, for any base."""
+    text = decode_message(entry.message)
+    title = split_merge_title(text)
+    is_merge = len(entry.parents) > 1
+    if is_merge and (rules.unit == "commit" or title.is_sync):
+        return Candidate(entry, "", "merge")
+    if _is_bot(entry.author_name, entry.author_email) or _BOT_BRANCH.search(title.source):
+        return Candidate(entry, "", "bot_author")
+    query = clean_text(title.text, subject_only=rules.subject_only)
+    return Candidate(entry, query, None if query else "empty_query")
+
+
+def derive_tasks(
+    candidates: Sequence[Candidate],
+    rules: MiningRules,
+    gold: GoldRules,
+    names: NamesAtBase | None,
+) -> Mined:
+    """Decide every candidate: a task, or a drop with the first reason that holds.
+
+    Args:
+        candidates: In any order; the newest of those with one query is the one kept.
+        rules: The panel's rules.
+        gold: The exclusion patterns, compiled.
+        names: The names at the panel's base; None when each task's corpus is its first parent.
+
+    Returns:
+        The tasks, newest by committer time first, ties by full commit name, ascending.
+
+    Raises:
+        PanelError: Two different queries have one id.
+    """
+    finder = _GoldFinder(rules, gold, names)
+    drops = Counter(dict.fromkeys(DROP_REASONS, 0))
+    tasks: list[Task] = []
+    kept: dict[str, str] = {}
+    for candidate in sorted(candidates, key=_newest_first):
+        found = candidate.reason or finder.find(candidate.entry)
+        if not isinstance(found, str) and candidate.query in kept:
+            found = "duplicate"
+        if isinstance(found, str):
+            drops[found] += 1
+            continue
+        task = _make_task(candidate, found, rules, per_task_base=names is None)
+        kept[candidate.query] = task.id
+        tasks.append(task)
+    if len(set(kept.values())) != len(kept):
+        raise PanelError("two different queries have one task id; please report this repository")
+    return Mined(tasks=tuple(tasks), drops=dict(drops))
+
+
+def make_task_id(query: str) -> str:
+    """The id of a mined task: it depends on the query alone and tells nothing of the answer."""
+    digest = hashlib.sha256((TASK_ID_PREFIX + query).encode("utf-8")).hexdigest()
+    return f"t{digest[:16]}"
+
+
+def format_date(seconds: int) -> str:
+    """Seconds since 1970 as ISO 8601 in UTC."""
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+class _GoldFinder:
+    """The gold of commits, with what is known of paths kept between them."""
+
+    def __init__(self, rules: MiningRules, gold: GoldRules, names: NamesAtBase | None) -> None:
+        self._max_gold = rules.max_gold
+        self._gold = gold
+        self._names = names
+        self._renamed: Collection[bytes] = () if names is None else names.renamed_paths
+        self._text: dict[bytes, str] = {}
+        self._plain: dict[bytes, tuple[str | None, bool]] = {}
+
+    def find(self, entry: LogEntry) -> str | list[str]:
+        """The gold items of a commit, sorted, or the reason why it has none."""
+        touched = False
+        included = False
+        items: set[str] = set()
+        for change in entry.changes:
+            if change.new_mode in _SUBMODULE_SIDES and change.old_mode in _SUBMODULE_SIDES:
+                continue
+            touched = True
+            item, is_excluded = self._decide(entry, change)
+            if not is_excluded:
+                included = True
+                if item is not None:
+                    items.add(item)
+        if not touched:
+            return "no_file"
+        if not included:
+            return "only_excluded"
+        if not items:
+            return "created_after_base"
+        if self._max_gold is not None and len(items) > self._max_gold:
+            return "too_many_files"
+        return sorted(items)
+
+    def _decide(self, entry: LogEntry, change: Change) -> tuple[str | None, bool]:
+        """The gold item of a change, None when base lacks the file, and whether it is excluded.
+
+        Patterns match the name at base, or the file's own name when it came later.
+        """
+        before = change.source if change.status == "R" and change.source else change.path
+        if self._names is None:
+            # The corpus is the first parent, where all but the added and copied files are.
+            name = None if change.status in "AC" or change.old_mode == "160000" else before
+        elif change.status == "R" or before in self._renamed:
+            name = self._names.find(entry.commit, before)
+        else:
+            known = self._plain.get(before)
+            if known is None:
+                name = self._names.find(entry.commit, before)
+                known = self._plain[before] = self._judge(name, change.path)
+            return known
+        return self._judge(name, change.path)
+
+    def _judge(self, name: bytes | None, path: bytes) -> tuple[str | None, bool]:
+        if name is None:
+            return None, self._gold.is_excluded(self._encode(path))
+        item = self._encode(name)
+        return item, self._gold.is_excluded(item)
+
+    def _encode(self, path: bytes) -> str:
+        text = self._text.get(path)
+        if text is None:
+            text = self._text[path] = encode_path(path)
+        return text
+
+
+def _make_task(
+    candidate: Candidate, items: list[str], rules: MiningRules, *, per_task_base: bool
+) -> Task:
+    entry = candidate.entry
+    return Task(
+        id=make_task_id(candidate.query),
+        query=candidate.query,
+        answer=rules.answer,
+        gold=tuple(map(_gold_item, items)),
+        date=format_date(entry.committed),
+        base=entry.parents[0] if per_task_base else None,
+        strata=describe_strata(candidate.query, items),
+    )
+
+
+@lru_cache(maxsize=1 << 16)
+def _gold_item(item: str) -> GoldItem:
+    return GoldItem(item=item)
+
+
+@lru_cache(maxsize=1 << 14)
+def _is_bot(name: str, email: str) -> bool:
+    return _BOT_NAME.search(name) is not None or _BOT_NAME.search(email) is not None
+
+
+def _newest_first(candidate: Candidate) -> tuple[int, str]:
+    return -candidate.entry.committed, candidate.entry.commit

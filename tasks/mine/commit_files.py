@@ -1,0 +1,185 @@
+"""`commit-files`: each commit (or merge) of a range is a task, the files it touched are gold.
+
+Units. `unit = "commit"` takes every commit of `base..head` and drops merges. `unit = "merge"`
+walks the first parents of head: a merge is a task whose gold is its difference to its first
+parent and whose query is the title and body of the pull request; a merge that only brings a
+branch up to date is dropped (reason `merge`, the forms are in `tasks.mine.query`); a commit made
+or squashed right on that line is a task like any other.
+
+Gold. All files a commit touched (content or mode; symbolic links are files, submodules are not)
+that exist at base, under their names there (`tasks.mine.renames`). A file that the commit deletes
+is gold, since it had to be found; a copy or a new file is not.
+
+Base. `base = "parent"` gives each task its own corpus, the tree of its first parent; the range is
+then the newest `last` commits of head. What the panel itself says (items, change counts) is then
+said of the oldest task's base, which every task may know.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from tasks.config import PanelConfig
+from tasks.errors import PanelError, RepositoryError
+from tasks.git.log import LogEntry
+from tasks.git.repository import Repository
+from tasks.mine.candidates import (
+    Candidate,
+    GoldRules,
+    MiningRules,
+    derive_tasks,
+    prepare_candidate,
+)
+from tasks.mine.renames import NamesAtBase
+from tasks.records import MinedPanel, Revision
+
+CHANGE_COUNT_COMMITS = 5000
+"""How many commits up to base the change counts look at, merges left out."""
+
+PARENT_BASE_COMMITS = 1000
+"""How many commits a panel with `base = "parent"` looks at, unless it says `last`."""
+
+
+def mine_commit_files(repository: Repository, spec: PanelConfig) -> MinedPanel:
+    """Mine a `commit-files` panel from one streaming `git log` of the whole range.
+
+    Raises:
+        RepositoryError: The clone is incomplete, a revision is unknown, base is not an ancestor
+            of head, or the range is empty.
+    """
+    repository.refuse_incomplete()
+    head = repository.resolve(spec.head)
+    if spec.base == "parent":
+        return _mine_parents(repository, spec, head)
+    return _mine_range(repository, spec, _resolve_base(repository, spec, head), head)
+
+
+def mining_rules(spec: PanelConfig) -> MiningRules:
+    """The rules that a panel's configuration sets."""
+    return MiningRules(
+        unit=spec.unit,
+        subject_only=spec.query == "subject",
+        answer=spec.answer_kind,
+        exclude_gold=spec.exclude_gold,
+        max_gold=spec.max_gold,
+    )
+
+
+def log_options(spec: PanelConfig) -> dict[str, Any]:
+    """How `Repository.stream_log` has to walk for a panel's unit and rename policy."""
+    is_merge_unit = spec.unit == "merge"
+    return {
+        "follow_renames": spec.renames == "follow",
+        "merges": "first-parent" if is_merge_unit else "without-diff",
+        "first_parent": is_merge_unit,
+    }
+
+
+def check_solvable(panel: MinedPanel) -> MinedPanel:
+    """Return a panel that has a task.
+
+    Raises:
+        PanelError: It has none; the message says what became of the candidates.
+    """
+    if panel.tasks:
+        return panel
+    reasons = ", ".join(f"{reason} {count}" for reason, count in panel.drops.items() if count)
+    raise PanelError(
+        f"none of {panel.candidates} candidates is solvable ({reasons or 'there is none'}); "
+        "choose an older base, or see exclude_gold and max_gold"
+    )
+
+
+def list_items(repository: Repository, tree: str) -> dict[bytes, str]:
+    """Files and symbolic links of a tree: their paths as bytes and as items."""
+    entries = repository.list_tree(tree)
+    return {entry.raw_path: entry.path for entry in entries if entry.kind != "submodule"}
+
+
+def _resolve_base(repository: Repository, spec: PanelConfig, head: Revision) -> Revision:
+    base = repository.resolve(spec.base or "")
+    if base.commit == head.commit:
+        raise RepositoryError(
+            f"the range {spec.base}..{spec.head} is empty: both are {base.commit}; "
+            "choose an older base"
+        )
+    if not repository.is_ancestor(base.commit, head.commit):
+        common = repository.merge_base(base.commit, head.commit)
+        hint = f"their common ancestor is {common}" if common else "they share no history"
+        raise RepositoryError(f"base {spec.base} is not an ancestor of head {spec.head}; {hint}")
+    return base
+
+
+def _mine_range(
+    repository: Repository, spec: PanelConfig, base: Revision, head: Revision
+) -> MinedPanel:
+    rules = mining_rules(spec)
+    gold = GoldRules(rules.exclude_gold)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        items_later = pool.submit(list_items, repository, base.tree)
+        counts_later = pool.submit(_count_changes, repository, base.commit)
+        log = repository.stream_log([head.commit, f"^{base.commit}"], **log_options(spec))
+        candidates = _prepare(log, rules)
+        items = items_later.result()
+        names = NamesAtBase([candidate.entry for candidate in candidates], items.keys())
+        mined = derive_tasks(candidates, rules, gold, names)
+        counts = counts_later.result()
+    return MinedPanel(
+        tasks=mined.tasks,
+        drops=mined.drops,
+        candidates=len(candidates),
+        base=base,
+        head=head,
+        corpora={".": base},
+        items=tuple(sorted(items.values())),
+        change_counts=_possible_gold(counts, items, gold),
+    )
+
+
+def _mine_parents(repository: Repository, spec: PanelConfig, head: Revision) -> MinedPanel:
+    rules = mining_rules(spec)
+    gold = GoldRules(rules.exclude_gold)
+    last = spec.last or PARENT_BASE_COMMITS
+    log = repository.stream_log([head.commit], last=last, **log_options(spec))
+    candidates = _prepare(log, rules)
+    mined = derive_tasks(candidates, rules, gold, None)
+    corpora: dict[str, Revision] = {}
+    items: dict[bytes, str] = {}
+    counts: Counter[bytes] = Counter()
+    if mined.tasks:
+        oldest = repository.resolve(mined.tasks[-1].base or "")
+        corpora = {".": oldest}
+        items = list_items(repository, oldest.tree)
+        counts = _count_changes(repository, oldest.commit)
+    return MinedPanel(
+        tasks=mined.tasks,
+        drops=mined.drops,
+        candidates=len(candidates),
+        base=None,
+        head=head,
+        corpora=corpora,
+        items=tuple(sorted(items.values())),
+        change_counts=_possible_gold(counts, items, gold),
+    )
+
+
+def _prepare(log: Iterable[LogEntry], rules: MiningRules) -> list[Candidate]:
+    return [prepare_candidate(entry, rules) for entry in log]
+
+
+def _count_changes(repository: Repository, head: str) -> Counter[bytes]:
+    return Counter(repository.stream_changed_paths(head, last=CHANGE_COUNT_COMMITS))
+
+
+def _possible_gold(
+    counts: Counter[bytes], items: dict[bytes, str], gold: GoldRules
+) -> dict[str, int]:
+    """The counts of files that base has and that can be gold, by item."""
+    return {
+        item: counts[path]
+        for path, item in sorted(items.items())
+        if counts[path] and not gold.is_excluded(item)
+    }
