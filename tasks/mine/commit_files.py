@@ -99,6 +99,13 @@ def list_items(repository: Repository, tree: str) -> dict[bytes, str]:
     return {entry.raw_path: entry.path for entry in entries if entry.kind != "submodule"}
 
 
+def count_item_changes(
+    repository: Repository, base: Revision, items: dict[bytes, str]
+) -> dict[str, int]:
+    """How many of the last commits up to `base` changed each item, excluded files or not."""
+    return _possible_gold(_count_changes(repository, base.commit), items, GoldRules(()))
+
+
 def _resolve_base(repository: Repository, spec: PanelConfig, head: Revision) -> Revision:
     base = repository.resolve(spec.base or "")
     if base.commit == head.commit:

@@ -1,0 +1,137 @@
+"""`jsonl`: tasks that somebody else made, one JSON object a line, with the checks of mined ones.
+
+    {"id": "t1", "query": "…", "gold": ["src/a.py"], "date": "2026-08-01"}
+    {"id": "t2", "query": "…", "gold": [{"item": "a", "grade": 2, "provenance": "human"}]}
+
+`id`, `query` and `gold` are needed; `answer` may repeat the panel's kind of answer; `date` is
+optional. Gold given as plain strings has grade 1 and provenance "imported". No gold at all is an
+answer too where answers are sets. With `repo` and `base` in the panel, gold must be in that tree.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+from tasks.config import PanelConfig
+from tasks.errors import PanelError
+from tasks.git.repository import Repository
+from tasks.mine.commit_files import count_item_changes, list_items
+from tasks.mine.lines import Line, read_lines
+from tasks.mine.strata import describe_strata
+from tasks.records import DROP_REASONS, AnswerKind, GoldItem, MinedPanel, Revision, Task
+
+_KEYS = ("id", "query", "gold", "answer", "date")
+_PROVENANCES = ("mined", "imported", "human")
+
+
+def mine_jsonl(
+    path: Path, spec: PanelConfig, *, repository: Repository | None = None
+) -> MinedPanel:
+    """Read the tasks at `path`, newest first, those without a date last, then by id.
+
+    Args:
+        path: The file.
+        spec: The panel; `base` names the corpus when there is a repository.
+        repository: Where the corpus is; None when the tasks are answered without one.
+
+    Raises:
+        PanelError: A line is wrong, an id comes twice, there is no task, or gold is outside the
+            corpus; the message names file and line.
+        RepositoryError: The base is unknown.
+    """
+    base: Revision | None = None
+    paths: dict[bytes, str] = {}
+    if repository is not None:
+        repository.refuse_incomplete()
+        base = repository.resolve(spec.base or spec.head)
+        paths = list_items(repository, base.tree)
+    corpus = None if repository is None else frozenset(paths.values())
+    tasks: list[Task] = []
+    places: dict[str, str] = {}
+    for line in read_lines(path):
+        task = _parse_task(line, spec.answer_kind, corpus)
+        if task.id in places:
+            line.fail(f"id {task.id!r} twice, first at {places[task.id]}; ids must differ")
+        places[task.id] = line.place
+        tasks.append(task)
+    if not tasks:
+        raise PanelError(f"{path} has no tasks; write one JSON object a line")
+    tasks.sort(key=lambda task: task.id)
+    tasks.sort(key=lambda task: task.date or "", reverse=True)
+    counts: dict[str, int] = {}
+    if repository is not None and base is not None:
+        counts = count_item_changes(repository, base, paths)
+    gold_items = {gold.item for task in tasks for gold in task.gold}
+    return MinedPanel(
+        tasks=tuple(tasks),
+        drops=dict.fromkeys(DROP_REASONS, 0),
+        candidates=len(tasks),
+        base=base,
+        head=None,
+        corpora={} if base is None else {".": base},
+        items=tuple(sorted(gold_items if corpus is None else corpus)),
+        change_counts=counts,
+    )
+
+
+def _parse_task(line: Line, answer: AnswerKind, corpus: Collection[str] | None) -> Task:
+    line.check_keys(_KEYS, ("id", "query", "gold"))
+    found = line.value.get("answer", answer)
+    if found != answer:
+        line.fail(
+            f"`answer` is {found!r} but the panel's is {answer!r}; a panel has one kind of answer, "
+            'set by `answer` in [panel] ("ranking" or "set")'
+        )
+    gold = _parse_gold(line, answer, corpus)
+    query = line.text("query")
+    items = sorted(item.item for item in gold)
+    return Task(
+        id=line.text("id"),
+        query=query,
+        answer=answer,
+        gold=gold,
+        date=line.date("date"),
+        strata=describe_strata(query, items) if corpus is not None and items else {},
+    )
+
+
+def _parse_gold(
+    line: Line, answer: AnswerKind, corpus: Collection[str] | None
+) -> tuple[GoldItem, ...]:
+    value = line.value["gold"]
+    if not isinstance(value, list):
+        line.fail("`gold` must be a list of items")
+    if not value and answer == "ranking":
+        line.fail('`gold` is empty, which only `answer = "set"` allows')
+    gold: dict[str, GoldItem] = {}
+    for part in value:
+        item = _parse_item(line, part)
+        if item.item in gold:
+            line.fail(f"gold item {item.item!r} twice")
+        if corpus is not None and item.item not in corpus:
+            line.fail(f"gold item {item.item!r} is not in the corpus; check `base` and the path")
+        gold[item.item] = item
+    return tuple(gold[item] for item in sorted(gold))
+
+
+def _parse_item(line: Line, part: Any) -> GoldItem:
+    if isinstance(part, str) and part:
+        return GoldItem(item=part, provenance="imported")
+    if not isinstance(part, dict):
+        line.fail(f"a gold item is a string or an object with `item`, found {part!r}")
+    inner = Line(line.place, part)
+    inner.check_keys(("item", "grade", "provenance"), ("item",))
+    grade = part.get("grade", 1)
+    if isinstance(grade, bool) or not isinstance(grade, int | float) or not _is_grade(grade):
+        line.fail(f"`grade` must be a number above 0, found {grade!r}")
+    provenance = part.get("provenance", "imported")
+    if provenance not in _PROVENANCES:
+        line.fail(f"`provenance` must be one of {', '.join(_PROVENANCES)}, found {provenance!r}")
+    return GoldItem(item=inner.text("item"), grade=float(grade), provenance=provenance)
+
+
+def _is_grade(grade: float) -> bool:
+    return math.isfinite(grade) and grade > 0
