@@ -1,0 +1,286 @@
+"""One child process in its own process group, spoken to over plain pipes with deadlines.
+
+Reading and writing share one `poll`, so a child that writes before it reads cannot dead-lock us,
+and an answer that is there at once is seen at once: nothing sleeps.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+READ_BYTES = 1 << 16
+DEATH_CHECK_SECONDS = 0.25
+"""How often a silent child is looked at: a grandchild may hold its pipe open after its death."""
+DRAIN_SECONDS = 0.2
+"""How long the output of a dead child is still waited for while a grandchild holds the pipe."""
+
+
+class ChildError(Exception):
+    """What went wrong while a child was spoken to; each class is one way.
+
+    ChildError
+    ├── ChildTimeoutError    the deadline passed
+    ├── ChildEndedError      its output ended before an answer
+    └── ChildOversizedError  it wrote more than allowed
+    """
+
+
+class ChildTimeoutError(ChildError):
+    """The deadline passed."""
+
+
+class ChildEndedError(ChildError):
+    """The child ended, or closed its output, before the answer was complete."""
+
+
+class ChildOversizedError(ChildError):
+    """The child wrote more than is allowed for one answer."""
+
+
+@dataclass(slots=True, eq=False)
+class Child:
+    """A running child. Made by `spawn_child`; one thread talks to it, any thread may kill it."""
+
+    process: subprocess.Popen[bytes]
+    _selector: selectors.BaseSelector
+    _buffer: bytearray = field(default_factory=bytearray)
+    _has_ended: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_closed: bool = False
+    _is_gone: bool = False
+
+    def send(self, data: bytes, *, deadline: float) -> None:
+        """Write `data` to the child's input, reading along what it writes meanwhile.
+
+        Raises:
+            ChildTimeoutError: `deadline` (of `time.monotonic`) passed first.
+            ChildEndedError: The child no longer reads.
+        """
+        pipe = self.process.stdin
+        if pipe is None:
+            raise ValueError("this child was started without an input pipe")
+        view = memoryview(data)
+        try:
+            view = view[os.write(pipe.fileno(), view) :]
+        except BlockingIOError:
+            pass
+        except OSError as error:
+            raise ChildEndedError(self.describe_end()) from error
+        if not view:
+            return
+        self._selector.register(pipe, selectors.EVENT_WRITE)
+        try:
+            while view:
+                for key, _ in self._wait(deadline):
+                    if key.fileobj is pipe:
+                        view = view[os.write(pipe.fileno(), view) :]
+                    else:
+                        self._fill()
+                if self._has_ended:
+                    raise ChildEndedError(self.describe_end())
+        except BrokenPipeError as error:
+            raise ChildEndedError(self.describe_end()) from error
+        finally:
+            with contextlib.suppress(KeyError, ValueError):
+                self._selector.unregister(pipe)
+
+    def read_line(self, *, deadline: float, max_bytes: int) -> bytes:
+        """The next line of the child's output, without its line feed.
+
+        Raises:
+            ChildTimeoutError: `deadline` (of `time.monotonic`) passed first.
+            ChildEndedError: The output ended before a whole line.
+            ChildOversizedError: The line is longer than `max_bytes`.
+        """
+        searched = 0
+        while True:
+            end = self._buffer.find(b"\n", searched)
+            if end >= 0 or len(self._buffer) > max_bytes:
+                if end > max_bytes or end < 0:
+                    raise ChildOversizedError(f"more than {max_bytes} bytes")
+                line = bytes(self._buffer[:end])
+                del self._buffer[: end + 1]
+                return line
+            searched = len(self._buffer)
+            if self._has_ended:
+                raise ChildEndedError(self.describe_end())
+            if self._wait(deadline):
+                self._fill()
+
+    def read_all(self, *, deadline: float, max_bytes: int) -> bytes:
+        """All output until the child ends. Raises what `read_line` raises for time and size."""
+        while not self._has_ended:
+            if self._wait(deadline):
+                self._fill()
+            if len(self._buffer) > max_bytes:
+                raise ChildOversizedError(f"more than {max_bytes} bytes")
+        try:
+            self.process.wait(timeout=max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            raise ChildTimeoutError from None
+        return bytes(self._buffer)
+
+    def take_stray_output(self) -> bytes:
+        """What the child has written although nothing was asked; empty when it kept silent."""
+        while not self._has_ended and self._selector.select(0):
+            if not self._fill():
+                break
+        stray = bytes(self._buffer)
+        self._buffer.clear()
+        return stray
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the child still runs and still has its output open."""
+        return not self._has_ended and self.process.poll() is None
+
+    def describe_end(self) -> str:
+        """How the child ended, in words: exit code, signal, or a closed output."""
+        try:
+            code = self.process.wait(timeout=1.0)
+        except subprocess.TimeoutExpired:
+            return "the process closed its output but goes on running"
+        return describe_exit(code)
+
+    def end(self, *, grace_seconds: float = 0.0) -> None:
+        """End the child and its whole process group; with a grace, let it leave by itself first.
+
+        Safe to call twice. Only the thread that talks to the child may call it; other threads
+        call `kill`.
+        """
+        if self._is_closed:
+            return
+        self._is_closed = True
+        if self.process.stdin is not None:
+            with contextlib.suppress(OSError):
+                self.process.stdin.close()
+        if grace_seconds:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self.process.wait(timeout=grace_seconds)
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=10)
+        with self._lock:
+            self._is_gone = True
+        self._selector.close()
+        if self.process.stdout is not None:
+            self.process.stdout.close()
+
+    def kill(self) -> None:
+        """Kill the whole process group at once, from any thread. Safe to call twice.
+
+        Once `end` is through this does nothing: the number may belong to another group by then.
+        """
+        with self._lock:
+            if not self._is_gone:
+                kill_group(self.process.pid)
+
+    def _wait(self, deadline: float) -> list[tuple[selectors.SelectorKey, int]]:
+        """Wait until a pipe is ready; returns nothing when the child died meanwhile."""
+        dead_since: float | None = None
+        while True:
+            left = deadline - time.monotonic()
+            if left <= 0:
+                raise ChildTimeoutError
+            ready = self._selector.select(min(left, DEATH_CHECK_SECONDS))
+            if ready:
+                return ready
+            if self.process.poll() is not None:
+                now = time.monotonic()
+                dead_since = dead_since or now
+                if now - dead_since >= DRAIN_SECONDS:
+                    self._has_ended = True
+                    return []
+
+    def _fill(self) -> bool:
+        if self.process.stdout is None:
+            raise ValueError("this child was started without an output pipe")
+        try:
+            chunk = os.read(self.process.stdout.fileno(), READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not chunk:
+            self._has_ended = True
+        self._buffer += chunk
+        return bool(chunk)
+
+
+def spawn_child(
+    argv: Sequence[str],
+    *,
+    cwd: Path,
+    env: Mapping[str, str],
+    log: Path,
+    is_interactive: bool = True,
+) -> Child:
+    """Start a program in a process group of its own.
+
+    Its standard error is appended to `log`. Its input is a pipe when `is_interactive`, else empty.
+
+    Raises:
+        OSError: The program cannot be started (missing, not executable, too long a command line).
+        ValueError: An argument holds a NUL byte.
+    """
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            list(argv),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE if is_interactive else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            bufsize=0,
+            start_new_session=True,
+        )
+    selector = selectors.DefaultSelector()
+    if process.stdout is not None:
+        os.set_blocking(process.stdout.fileno(), False)
+        selector.register(process.stdout, selectors.EVENT_READ)
+    if process.stdin is not None:
+        os.set_blocking(process.stdin.fileno(), False)
+    return Child(process, selector)
+
+
+def describe_exit(code: int) -> str:
+    """An exit code in words."""
+    if code >= 0:
+        return f"the process ended with exit code {code}"
+    try:
+        name = signal.Signals(-code).name
+    except ValueError:
+        name = str(-code)
+    return f"the process was ended by signal {name}"
+
+
+def kill_group(group: int) -> None:
+    """Kill every process of a group; a group that is gone already is fine."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def end_strays(home: Path) -> int:
+    """Kill the processes whose HOME is `home`: those that left their group to survive a session.
+
+    Returns:
+        How many were found. A private HOME marks every process of a session that did not change
+        its own environment, so a daemon cannot carry one session's state into the next.
+    """
+    marker = str(home)
+    found = 0
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.environ().get("HOME") == marker and process.pid != os.getpid():
+                process.kill()
+                found += 1
+    return found
