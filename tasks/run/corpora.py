@@ -1,0 +1,217 @@
+"""Private copies of the corpus: raw blobs, no repository in or around them, checked afterwards."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import filecmp
+import json
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pathspec import GitIgnoreSpec
+
+from tasks.arms.base import Corpus, CorpusTree
+from tasks.errors import UsageError
+from tasks.git.checkout import export_tree
+from tasks.run.locks import hold_lock
+
+FIXED_TIME_SECONDS = 1_000_000_000
+"""Modification time of every corpus file, so that no tool sees when its copy was made."""
+
+FICLONE = 0x40049409
+"""The Linux request that shares a file's blocks with its copy until one of them is changed."""
+
+NAMED_FILES = 5
+
+
+class FileState(NamedTuple):
+    """What tells an untouched file from a touched one without reading it.
+
+    Content cannot change without `changed_ns`, which no ordinary program can set back.
+    """
+
+    inode: int
+    size: int
+    mode: int
+    changed_ns: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusCopy:
+    """A session's own copy of the corpus. `originals` maps each tree's folder to its pristine one.
+
+    With one tree named ".", `directory` is that tree; else it holds one folder per name.
+    """
+
+    directory: Path
+    originals: Mapping[Path, Path]
+    states: Mapping[str, FileState]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CorpusDrift:
+    """What a session did to its copy; relative paths, sorted."""
+
+    changed: tuple[str, ...] = ()
+    removed: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+
+
+def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
+    """The pristine folder of a tree below `scratch`, written once and kept by tree id.
+
+    It counts only with its completion stamp, which is written last; anything unfinished is
+    removed and written again. Callers never change it.
+    """
+    corpora = scratch.resolve() / "corpora"
+    target = corpora / tree.tree
+    stamp = corpora / f"{tree.tree}.complete"
+    if stamp.exists() and target.is_dir():
+        return target
+    with hold_lock(corpora / f"{tree.tree}.lock"):
+        if stamp.exists() and target.is_dir():
+            return target
+        stamp.unlink(missing_ok=True)
+        shutil.rmtree(target, ignore_errors=True)
+        for leftover in corpora.glob(f"{tree.tree}.*.partial"):
+            shutil.rmtree(leftover, ignore_errors=True)
+        partial = corpora / f"{tree.tree}.{secrets.token_hex(4)}.partial"
+        try:
+            entries = export_tree(tree.git_dir, tree.tree, partial)
+            partial.rename(target)
+        except BaseException:
+            shutil.rmtree(partial, ignore_errors=True)
+            raise
+        unfinished = stamp.with_suffix(".stamp")
+        unfinished.write_text(json.dumps({"tree": tree.tree, "entries": entries}) + "\n")
+        unfinished.rename(stamp)
+    return target
+
+
+def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
+    """Copy every tree of a corpus below `target`, which must not exist, for one session.
+
+    Files are copied (sharing blocks where the file system can), never linked, so no session can
+    reach the pristine tree or another session's copy.
+
+    Raises:
+        UsageError: A tree's name is not the name of a folder.
+    """
+    originals: dict[Path, Path] = {}
+    for name, tree in sorted(corpus.trees.items()):
+        if name != "." and (name in ("", "..") or "/" in name or "\0" in name):
+            raise UsageError(
+                f"the corpus tree {name!r} cannot be laid out as a folder; choose a name without "
+                "slashes"
+            )
+        if name == "." and len(corpus.trees) > 1:
+            raise UsageError('a corpus of several trees cannot have one named "."')
+        originals[target / name] = materialise_tree(tree, scratch)
+    target.mkdir(parents=True)
+    for folder, original in originals.items():
+        folder.mkdir(exist_ok=True)
+        _copy_folder(os.fspath(original), os.fspath(folder))
+    return CorpusCopy(directory=target, originals=originals, states=dict(_states(target)))
+
+
+def _copy_folder(source: str, target: str, *, has_reflinks: bool = True) -> bool:
+    """Copy the content of `source` into the existing `target`; True while blocks can be shared."""
+    with os.scandir(source) as entries:
+        for entry in entries:
+            path = f"{target}/{entry.name}"
+            if entry.is_symlink():
+                Path(path).symlink_to(Path(entry.path).readlink())
+                os.utime(path, (FIXED_TIME_SECONDS, FIXED_TIME_SECONDS), follow_symlinks=False)
+            elif entry.is_dir():
+                Path(path).mkdir()
+                has_reflinks = _copy_folder(entry.path, path, has_reflinks=has_reflinks)
+            else:
+                has_reflinks = _copy_file(entry, path, has_reflinks=has_reflinks)
+    return has_reflinks
+
+
+def _copy_file(entry: os.DirEntry[str], path: str, *, has_reflinks: bool) -> bool:
+    mode = stat.S_IMODE(entry.stat().st_mode)
+    if has_reflinks:
+        with open(entry.path, "rb") as source, open(path, "wb") as target:  # noqa: PTH123
+            try:
+                fcntl.ioctl(target.fileno(), FICLONE, source.fileno())
+            except OSError:
+                has_reflinks = False
+    if not has_reflinks:
+        shutil.copyfile(entry.path, path)
+    os.chmod(path, mode)  # noqa: PTH101
+    os.utime(path, (FIXED_TIME_SECONDS, FIXED_TIME_SECONDS))
+    return has_reflinks
+
+
+def _states(folder: Path) -> Iterator[tuple[str, FileState]]:
+    """Every file and link below `folder` with its state, by relative path."""
+    top = os.fspath(folder)
+    pending = [top]
+    while pending:
+        with contextlib.suppress(FileNotFoundError), os.scandir(pending.pop()) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    pending.append(entry.path)
+                    continue
+                found = entry.stat(follow_symlinks=False)
+                yield (
+                    entry.path[len(top) + 1 :],
+                    FileState(found.st_ino, found.st_size, found.st_mode, found.st_ctime_ns),
+                )
+
+
+def inspect_copy(copy: CorpusCopy) -> CorpusDrift:
+    """Compare a session's copy with the originals. Bytes are read only where a file was touched."""
+    now = dict(_states(copy.directory))
+    suspects = [path for path, state in copy.states.items() if now.get(path) not in (None, state)]
+    return CorpusDrift(
+        changed=tuple(sorted(path for path in suspects if not _is_original(copy, path))),
+        removed=tuple(sorted(copy.states.keys() - now.keys())),
+        added=tuple(sorted(now.keys() - copy.states.keys())),
+    )
+
+
+def _is_original(copy: CorpusCopy, path: str) -> bool:
+    found = copy.directory / path
+    folder = next(folder for folder in copy.originals if found.is_relative_to(folder))
+    original = copy.originals[folder] / found.relative_to(folder)
+    if found.is_symlink() or original.is_symlink():
+        return (
+            found.is_symlink() and original.is_symlink() and found.readlink() == original.readlink()
+        )
+    modes = [path.stat().st_mode & stat.S_IXUSR for path in (found, original)]
+    return modes[0] == modes[1] and filecmp.cmp(found, original, shallow=False)
+
+
+def describe_drift(
+    drift: CorpusDrift, *, allowed_writes: Sequence[str] = (), what: str = "the corpus"
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """A drift as (reasons that make the run invalid, warnings).
+
+    `allowed_writes` are gitignore patterns of new files that are expected.
+    """
+    invalid = tuple(
+        f"{verb} {_name_files(paths)} of {what}; tools must leave the files they search alone"
+        for verb, paths in (("changed", drift.changed), ("removed", drift.removed))
+        if paths
+    )
+    allowed = GitIgnoreSpec.from_lines(allowed_writes)
+    added = [path for path in drift.added if not allowed.match_file(path)]
+    warnings = (f"wrote {_name_files(added)} into {what}; allow it with `writes`",) if added else ()
+    return invalid, warnings
+
+
+def _name_files(paths: Sequence[str]) -> str:
+    noun = "file" if len(paths) == 1 else "files"
+    named = ", ".join(paths[:NAMED_FILES])
+    more = len(paths) - NAMED_FILES
+    return f"{len(paths)} {noun} ({named}{f' and {more} more' if more > 0 else ''})"

@@ -1,0 +1,268 @@
+"""The private world of one session: fresh folders, a minimal environment, its own corpus copy.
+
+This isolates honest tools from each other and from later commits. It is no sandbox: a program
+that looks for files outside the folders it was given will find them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks.arms.artifacts import declared_files
+from tasks.arms.base import SessionContext
+from tasks.config import CommandArm, McpArm, ProcessArm
+from tasks.errors import StorageError, UsageError
+from tasks.records import SessionEnd
+from tasks.run.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
+from tasks.run.locks import FileLock, take_lock, try_lock
+from tasks.run.process import end_strays
+from tasks.run.search_path import session_search_path
+
+PRIVATE_FOLDERS = {
+    "HOME": "home",
+    "TMPDIR": "tmp",
+    "TMP": "tmp",
+    "TEMP": "tmp",
+    "XDG_CACHE_HOME": "cache",
+    "XDG_CONFIG_HOME": "config",
+    "XDG_DATA_HOME": "data",
+    "XDG_STATE_HOME": "state",
+    "XDG_RUNTIME_DIR": "runtime",
+}
+"""Variables that name a folder of the session's own, fresh for every session."""
+
+STDERR_EXCERPT_BYTES = 2000
+LOG_TAIL_BYTES = 64 * 1024
+LOG_LIMIT_BYTES = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workspace:
+    """The folders of one session, removed by `finish`.
+
+    `cwd` is the product's checkout; without a product it is the mirror of the configuration's
+    folder, which holds the declared files alone (the panel, gold included, lies beside the
+    configuration). `values` fills the placeholders of command lines and tool arguments.
+    """
+
+    root: Path
+    cwd: Path
+    environment: Mapping[str, str]
+    corpus: CorpusCopy | None
+    values: Mapping[str, str]
+    lock: FileLock
+
+    @property
+    def corpus_dir(self) -> str | None:
+        """The corpus folder as the session is told it; None when the panel has no corpus."""
+        return None if self.corpus is None else str(self.corpus.directory)
+
+    @property
+    def log(self) -> Path:
+        """The file that takes the session's standard error."""
+        return self.root / "stderr.log"
+
+    def log_size(self) -> int:
+        """How much the session has logged; a log that grew past all use is cut first."""
+        try:
+            size = self.log.stat().st_size
+        except OSError:
+            return 0
+        if size > LOG_LIMIT_BYTES:
+            os.truncate(self.log, 0)
+            return 0
+        return size
+
+    def read_log(self, *, since: int = 0, limit: int = STDERR_EXCERPT_BYTES) -> str | None:
+        """The last `limit` bytes logged after offset `since`; None when there are none."""
+        try:
+            with self.log.open("rb") as log:
+                size = log.seek(0, os.SEEK_END)
+                log.seek(max(min(since, size), size - limit))
+                text = log.read(limit).decode("utf-8", errors="replace").strip()
+        except OSError:
+            return None
+        return text or None
+
+    def finish(self, allowed_writes: Sequence[str] = ()) -> SessionEnd:
+        """Kill what is left of the session, compare its corpus, and remove its folders.
+
+        Call it once. `allowed_writes` are gitignore patterns of new corpus files that are fine.
+        """
+        strays = end_strays(self.root / "home")
+        invalid: tuple[str, ...] = ()
+        warnings: tuple[str, ...] = ()
+        if self.corpus is not None:
+            invalid, warnings = describe_drift(
+                inspect_copy(self.corpus), allowed_writes=allowed_writes
+            )
+        if strays:
+            warnings += (f"left {strays} processes outside its process group, now ended",)
+        log = self.read_log(limit=LOG_TAIL_BYTES)
+        remove_folder(self.root)
+        self.root.with_suffix(".lock").unlink(missing_ok=True)
+        self.lock.release()
+        return SessionEnd(invalid=invalid, warnings=warnings, log=log)
+
+
+def open_workspace(context: SessionContext, arm: CommandArm | McpArm) -> Workspace:
+    """Make the private folders of one session.
+
+    Raises:
+        UsageError: The scratch folder lies inside a git work tree or repository.
+        ConfigError: A declared file is missing.
+        StorageError: The scratch folder cannot be written.
+        RepositoryError: The corpus cannot be read.
+    """
+    refuse_enclosing_repository(context.scratch)
+    root = context.scratch.resolve() / "sessions" / context.run_id / secrets.token_hex(6)
+    lock = take_lock(root.with_suffix(".lock"))
+    try:
+        root.mkdir(mode=0o700)
+        for folder in dict.fromkeys(PRIVATE_FOLDERS.values()):
+            (root / folder).mkdir(mode=0o700)
+        mirror = _inject_files(context, arm, root / "files")
+        corpus = None
+        if context.corpus.trees:
+            corpus = copy_corpus(context.corpus, scratch=context.scratch, target=root / "corpus")
+        cwd = mirror if context.point is None else context.point.directory.resolve()
+        return Workspace(
+            root=root,
+            cwd=cwd,
+            environment=session_environment(arm, root),
+            corpus=corpus,
+            values={
+                "corpus": "" if corpus is None else str(corpus.directory),
+                "adapter": "" if arm.adapter is None else os.path.normpath(mirror / arm.adapter),
+                "files": str(mirror),
+                "python": sys.executable,
+                "k": str(context.k),
+                "seed": str(context.seed),
+            },
+            lock=lock,
+        )
+    except BaseException as error:
+        shutil.rmtree(root, ignore_errors=True)
+        root.with_suffix(".lock").unlink(missing_ok=True)
+        lock.release()
+        if isinstance(error, OSError):
+            raise StorageError(
+                f"cannot prepare the session folder {root}: {error.strerror or error}; free some "
+                "space, or choose another scratch folder with --scratch"
+            ) from error
+        raise
+
+
+def _inject_files(context: SessionContext, arm: CommandArm | McpArm, target: Path) -> Path:
+    """Copy the arm's declared files, each where it stood relative to the configuration.
+
+    Returns:
+        The folder that mirrors the configuration's.
+    """
+    config_dir = Path(os.path.normpath(context.config_dir.absolute()))
+    declared = declared_files(
+        arm, config_dir=context.config_dir, has_product=context.point is not None
+    )
+    sources = [Path(os.path.normpath(config_dir / name)) for name in declared]
+    base = Path(os.path.commonpath([config_dir, *sources]))
+    mirror = target / config_dir.relative_to(base)
+    mirror.mkdir(parents=True)
+    for source in sources:
+        place = target / source.relative_to(base)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if source.is_dir():
+            shutil.copytree(source, place, dirs_exist_ok=True)
+        else:
+            shutil.copy(source, place)
+    return mirror
+
+
+def session_environment(arm: ProcessArm, root: Path) -> dict[str, str]:
+    """The whole environment of a session's processes: nothing else is passed on.
+
+    PATH is the user's, less the folder of coldrun's own virtual environment and less relative
+    entries; `env` passes declared variables on and `set_env` sets them. Git searches for no
+    repository above the session's folder and reads no configuration of the user's.
+    """
+    environment = {
+        "PATH": session_search_path(),
+        "LANG": "C.UTF-8",
+        "GIT_CEILING_DIRECTORIES": str(root),
+        "GIT_CONFIG_NOSYSTEM": "1",
+        "GIT_TERMINAL_PROMPT": "0",
+    }
+    environment.update({name: os.environ[name] for name in arm.env if name in os.environ})
+    environment.update(arm.set_env)
+    environment.update({name: str(root / folder) for name, folder in PRIVATE_FOLDERS.items()})
+    return environment
+
+
+def find_enclosing_repository(folder: Path) -> Path | None:
+    """The nearest folder at or above `folder` in which git would find a repository."""
+    folder = folder.resolve()
+    for candidate in (folder, *folder.parents):
+        if (candidate / ".git").exists():
+            return candidate
+        if (candidate / "HEAD").is_file() and all(
+            (candidate / name).is_dir() for name in ("objects", "refs")
+        ):
+            return candidate
+    return None
+
+
+def refuse_enclosing_repository(scratch: Path) -> None:
+    """Raise UsageError when git, started in `scratch`, would find a repository around it."""
+    found = find_enclosing_repository(scratch)
+    if found is not None:
+        raise UsageError(
+            f"the scratch folder {scratch} lies inside the git repository {found}, so a corpus in "
+            "it would let `git log` show later commits; choose one outside with --scratch or "
+            "COLDRUN_SCRATCH"
+        )
+
+
+def remove_folder(folder: Path) -> None:
+    """Remove a folder and all in it, read-only parts included; nothing left is fine."""
+
+    def make_writable(_function: object, path: str, _error: object) -> None:
+        with contextlib.suppress(OSError):
+            Path(path).parent.chmod(0o700)
+            Path(path).chmod(0o700)
+            if Path(path).is_dir() and not Path(path).is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                Path(path).unlink()
+
+    shutil.rmtree(folder, onerror=make_writable)
+
+
+def prune_sessions(scratch: Path) -> tuple[str, ...]:
+    """Remove the folders of sessions whose run is dead, and end what still runs in them.
+
+    Returns:
+        The removed folders' names, sorted.
+    """
+    removed = []
+    for root in sorted(_session_folders(scratch.resolve() / "sessions")):
+        lock = try_lock(root.with_suffix(".lock"))
+        if lock is None:
+            continue
+        end_strays(root / "home")
+        remove_folder(root)
+        root.with_suffix(".lock").unlink(missing_ok=True)
+        lock.release()
+        removed.append(str(root.relative_to(scratch.resolve())))
+        with contextlib.suppress(OSError):
+            root.parent.rmdir()
+    return tuple(removed)
+
+
+def _session_folders(sessions: Path) -> Iterable[Path]:
+    return (folder for folder in sessions.glob("*/*") if folder.is_dir())
