@@ -1,0 +1,106 @@
+"""The `coldrun` command. Only click is imported until a command is chosen."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from typing import Final
+
+import click
+
+COMMANDS: Final = {
+    "try": ("cli.try_", "Evaluate the built-in searches on any repository, no config needed."),
+    "init": ("cli.init", "Write a configuration to start from."),
+    "mine": ("cli.mine", "Show the tasks a configuration finds in git, and what it drops."),
+    "freeze": ("cli.freeze", "Freeze and hash the panel, beside its lock."),
+    "run": ("cli.run", "Ask every arm every question, cold, and judge the answers."),
+    "backfill": ("cli.backfill", "Evaluate many commits of the product."),
+    "decompose": ("cli.decompose", "Attribute a change of the score to the commits in between."),
+    "compare": ("cli.compare", "Compare two runs of one panel, paired by task."),
+    "trend": ("cli.trend", "Show a measure over the measured points."),
+    "report": ("cli.report", "Print the report of a run again."),
+    "runs": ("cli.runs", "List the runs in the warehouse."),
+    "show": ("cli.show", "Show the answers of a run: query, gold, answer."),
+    "why": ("cli.why", "Explain why an answer was executed or replayed."),
+    "holdout": ("cli.holdout", "Open the sealed part, or list its openings."),
+    "nightly": ("cli.nightly", "Evaluate whatever is new, once or on a schedule."),
+    "server": ("cli.server", "Keep a Prefect server running between commands."),
+    "prune": ("cli.prune", "Free scratch space; measured data is never touched."),
+    "doctor": ("cli.doctor", "Check this machine and installation."),
+}
+"""Every command: the module that holds it, imported when it is called, and its one line."""
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands' names and one-liners without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order in which they are used."""
+        del ctx
+        return [name for name, (module, _) in COMMANDS.items() if _is_there(module)]
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one command."""
+        del ctx
+        if cmd_name not in COMMANDS or not _is_there(COMMANDS[cmd_name][0]):
+            return None
+        module = importlib.import_module(COMMANDS[cmd_name][0])
+        command: click.Command = module.command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the command, naming the nearest for one that does not exist."""
+        if args and self.get_command(ctx, args[0]) is None and not args[0].startswith("-"):
+            import difflib
+
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            ctx.fail(f"No such command {args[0]!r}.{hint} `coldrun --help` lists them all.")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List commands from the table, so that help imports none of them."""
+        rows = [(name, COMMANDS[name][1]) for name in self.list_commands(ctx)]
+        with formatter.section("Commands"):
+            formatter.write_dl(rows)
+
+
+def _is_there(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        from importlib.metadata import version
+
+        click.echo(f"coldrun {version('coldrun')}")
+        ctx.exit()
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Start with: coldrun try https://github.com/pallets/click",
+)
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print the version and exit.",
+)
+def main() -> None:
+    """Measure systems that answer questions about code, against ground truth from git.
+
+    A run executes: nothing is replayed unless you ask for it, and then the report says so in its
+    first line. Null strategies stand above every result; a score that does not beat them is not
+    printed.
+
+    \b
+      coldrun try PATH_OR_URL            an honest answer about grep and BM25 in one command
+      coldrun init && coldrun freeze     an evaluation of your own tool
+      coldrun run configs/mytool.toml
+    """

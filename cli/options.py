@@ -1,0 +1,138 @@
+"""Options and habits that commands share: folders, output, errors, exit codes."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tasks.errors import ColdrunError
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def default_warehouse() -> Path:
+    """`warehouse/data` of a clone, or the user's data folder for an installed tool."""
+    root = Path(__file__).resolve().parent.parent
+    if (root / "pyproject.toml").is_file() and (root / "warehouse").is_dir():
+        return root / "warehouse" / "data"
+    import platformdirs
+
+    return Path(platformdirs.user_data_dir("coldrun"))
+
+
+def default_scratch() -> Path:
+    """The user's cache folder, outside any work tree."""
+    import platformdirs
+
+    return Path(platformdirs.user_cache_dir("coldrun"))
+
+
+def _folder(default: Callable[[], Path]) -> Callable[[Any, Any, Path | None], Path]:
+    def resolve(_: Any, __: Any, value: Path | None) -> Path:
+        return (value or default()).expanduser().resolve()
+
+    return resolve
+
+
+def warehouse_option(function: Function) -> Function:
+    """`--warehouse DIR`: where results go."""
+    return click.option(
+        "--warehouse",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="COLDRUN_WAREHOUSE",
+        callback=_folder(default_warehouse),
+        help="Where results go (COLDRUN_WAREHOUSE). Default: warehouse/data of the clone.",
+    )(function)
+
+
+def scratch_option(function: Function) -> Function:
+    """`--scratch DIR`: where clones, checkouts and caches go."""
+    return click.option(
+        "--scratch",
+        type=click.Path(path_type=Path, file_okay=False),
+        envvar="COLDRUN_SCRATCH",
+        callback=_folder(default_scratch),
+        help="Where clones, checkouts and caches go (COLDRUN_SCRATCH). Default: the cache folder.",
+    )(function)
+
+
+def config_argument(function: Function) -> Function:
+    """`CONFIG`: the evaluation's TOML file."""
+    return click.argument("config_path", metavar="CONFIG", type=click.Path(path_type=Path))(
+        function
+    )
+
+
+def report_options(function: Function) -> Function:
+    """`--json FILE` and `--markdown FILE`; `-` is stdout, and people's text goes to stderr then."""
+    function = click.option(
+        "--markdown",
+        "markdown_file",
+        metavar="FILE",
+        help="Also write the report as Markdown; - for stdout.",
+    )(function)
+    return click.option(
+        "--json",
+        "json_file",
+        metavar="FILE",
+        help="Also write the report as JSON; - for stdout (all else then goes to stderr).",
+    )(function)
+
+
+def verbose_option(function: Function) -> Function:
+    """`--verbose`: Prefect's own log lines too."""
+    return click.option("--verbose", "-v", is_flag=True, help="Show Prefect's log lines too.")(
+        function
+    )
+
+
+def catch_errors(function: Function) -> Function:
+    """Print errors that a person can act on in one line, and exit with their code."""
+
+    @functools.wraps(function)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except ColdrunError as error:
+            click.echo(f"coldrun: {error}", err=True)
+            sys.exit(error.exit_code)
+        except KeyboardInterrupt:
+            click.echo("coldrun: interrupted", err=True)
+            sys.exit(130)
+        except BrokenPipeError:
+            # the reader of our output has gone, e.g. `coldrun runs | head`
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            sys.exit(0)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def write_outputs(
+    *, json_file: str | None, markdown_file: str | None, to_json: str, to_markdown: str
+) -> None:
+    """Write the machine-readable forms of a report.
+
+    Raises:
+        UsageError: A file cannot be written.
+    """
+    from tasks.errors import UsageError
+
+    for name, text in ((json_file, to_json), (markdown_file, to_markdown)):
+        if name == "-":
+            click.echo(text)
+        elif name is not None:
+            try:
+                Path(name).write_text(text + "\n", encoding="utf-8")
+            except OSError as error:
+                raise UsageError(f"cannot write {name}: {error.strerror}") from None
+
+
+def speaks_to_stderr(json_file: str | None, markdown_file: str | None) -> bool:
+    """Whether stdout belongs to a machine-readable report."""
+    return "-" in (json_file, markdown_file)

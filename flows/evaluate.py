@@ -1,0 +1,111 @@
+"""The flow of one evaluation: check out → plan → ask in shards → land and analyse."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar, cast
+
+from prefect import flow
+from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.utilities.annotations import quote
+
+from tasks.arms.base import Point
+from tasks.report.build import BuiltReport
+from tasks.run.conduct import RunRequest, StartedRun
+from tasks.run.execute import Shard
+from tasks.run.prepare import Evaluation
+from tasks.run.stage import ask_stage, check_out_stage, land_stage, plan_stage
+
+
+Value = TypeVar("Value")
+
+
+def unseen(value: Value) -> Value:
+    """Pass a value to a stage by reference: Prefect neither walks through it nor stores it."""
+    return cast(Value, quote(value))
+
+
+@dataclass(slots=True)
+class Control:
+    """A hold on the running evaluation, for whoever may have to stop it."""
+
+    started: StartedRun | None = None
+    is_stopping: bool = False
+    on_start: Callable[[StartedRun], None] = lambda _: None
+
+    def stop(self) -> None:
+        """Take no further questions; what finished is landed."""
+        self.is_stopping = True
+        if self.started is not None:
+            self.started.run.stop()
+
+
+def evaluate(
+    evaluation: Evaluation,
+    request: RunRequest,
+    *,
+    revision: str | None = None,
+    control: Control | None = None,
+) -> BuiltReport:
+    """Run one evaluation as a Prefect flow.
+
+    Raises:
+        ColdrunError: What stopped it; answers that had finished are kept and can be resumed.
+    """
+    held = control or Control()
+
+    @flow(
+        name="evaluate",
+        flow_run_name=f"evaluate {evaluation.frozen.name}",
+        task_runner=ThreadPoolTaskRunner(max_workers=evaluation.config.run.concurrency),
+        persist_result=False,
+        validate_parameters=False,
+    )
+    def evaluate_flow(config: str, panel_digest: str, mode: str, commit: str | None) -> BuiltReport:
+        del config, panel_digest, mode
+        point: Point | None = check_out_stage(unseen(evaluation), commit)
+        return ask_and_land(evaluation, request, point=point, control=held)
+
+    return evaluate_flow(
+        str(evaluation.config_path), evaluation.frozen.digest, request.mode, revision
+    )
+
+
+def ask_and_land(
+    evaluation: Evaluation, request: RunRequest, *, point: Point | None, control: Control
+) -> BuiltReport:
+    """The part of the flow that every point goes through; called within a flow run."""
+    started: StartedRun = plan_stage(unseen(evaluation), unseen(request), unseen(point))
+    control.started = started
+    control.on_start(started)
+    if control.is_stopping:
+        started.run.stop()
+    try:
+        _ask_all(started)
+    except BaseException:
+        started.abandon()
+        raise
+    return land_stage(unseen(started))
+
+
+def _ask_all(started: StartedRun) -> None:
+    shards = started.shards()
+    futures = [
+        ask_stage.submit(unseen(started.run), unseen(shard), label=shard_label(shard))
+        for shard in shards
+    ]
+    failure: BaseException | None = None
+    for future in futures:
+        try:
+            future.result()
+        except Exception as error:  # noqa: BLE001 - raised again once all shards have stopped
+            failure = failure or error
+            started.run.stop()
+    if failure is not None:
+        raise failure
+
+
+def shard_label(shard: Shard) -> str:
+    """How a shard is called in Prefect's interface."""
+    return f"ask · {shard.arm.name} · {shard.number} of {shard.of}"

@@ -1,0 +1,16 @@
+"""The freezing stage."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.config import Config
+from tasks.freeze.freeze import FrozenResult, freeze_panel
+from tasks.records import MinedPanel
+
+
+@task(name="freeze", cache_policy=NO_CACHE, persist_result=False)
+def freeze_stage(config: Config, mined: MinedPanel) -> FrozenResult:
+    """Split, describe, sample and hash."""
+    return freeze_panel(config, mined)

@@ -1,0 +1,51 @@
+"""Mining by kind of panel: opens the repositories and hands over to the kind's own module."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tasks.config import PanelConfig
+from tasks.errors import ConfigError
+from tasks.git.clone import open_source
+from tasks.git.repository import Repository
+from tasks.records import MinedPanel
+
+
+def mine_panel(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedPanel:
+    """Mine the candidates of a panel.
+
+    Raises:
+        RepositoryError, PanelError, ConfigError: Each names what was found and what to do.
+    """
+    match panel.kind:
+        case "commit-files":
+            from tasks.mine.commit_files import mine_commit_files
+
+            return mine_commit_files(
+                open_corpus(panel, config_dir=config_dir, scratch=scratch), panel
+            )
+        case "ticket-repos":
+            from tasks.mine.ticket_repos import mine_ticket_repos
+
+            return mine_ticket_repos(panel, config_dir=config_dir, scratch=scratch)
+        case "jsonl":
+            from tasks.mine.jsonl import mine_jsonl
+
+            repository = None
+            if panel.repo is not None:
+                repository = open_corpus(panel, config_dir=config_dir, scratch=scratch)
+            assert_file = panel.file or ""
+            return mine_jsonl(config_dir / assert_file, panel, repository=repository)
+
+
+def open_corpus(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> Repository:
+    """The repository that a one-repository panel searches.
+
+    Raises:
+        ConfigError: The configuration names none.
+        RepositoryError: It cannot be used.
+    """
+    if panel.repo is None:
+        raise ConfigError("`panel.repo` is missing; name the repository by path or URL")
+    wanted = tuple(rev for rev in (panel.base, panel.head) if rev and rev != "parent")
+    return open_source(panel.repo, relative_to=config_dir, scratch=scratch, wanted=wanted)

@@ -1,0 +1,18 @@
+"""The mining stage."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.config import PanelConfig
+from tasks.mine.mine import mine_panel
+from tasks.records import MinedPanel
+
+
+@task(name="mine", cache_policy=NO_CACHE, persist_result=False)
+def mine_stage(panel: PanelConfig, config_dir: Path, scratch: Path) -> MinedPanel:
+    """Turn history into tasks and counted drops."""
+    return mine_panel(panel, config_dir=config_dir, scratch=scratch)

@@ -1,0 +1,338 @@
+"""From what a run left behind to its report: parse, analyse, put into words. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any, Literal
+
+from tasks.analyse.evidence import EvidenceFacts
+from tasks.analyse.run_analysis import (
+    ArmUnderTest,
+    NullGround,
+    RunAnalysis,
+    Settings,
+    analyse_run,
+    arms_under_judgement,
+)
+from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers
+from tasks.config import ArmConfig
+from tasks.freeze.distribution import describe_distribution
+from tasks.records import AnswerKind, Task
+from tasks.report.model import (
+    ArmPart,
+    Counts,
+    DistributionPart,
+    PanelPart,
+    PointPart,
+    Report,
+)
+from tasks.run.capture import Capture
+from tasks.run.manifest import Manifest
+
+ParseAnswer = Callable[[Capture, ArmConfig, AnswerKind], Answered]
+"""Reads the items out of a stored raw answer; a parser may be mended without a new run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """All that a run left behind."""
+
+    manifest: Manifest
+    tasks: tuple[Task, ...]
+    captures: tuple[Capture, ...]
+    sessions: tuple[Mapping[str, Any], ...]
+    wall_seconds: float
+    status: Literal["finished", "interrupted"]
+    invalid: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuiltReport:
+    """A report with the per-task scores it rests on, as rows of the `scores` table."""
+
+    report: Report
+    score_rows: list[dict[str, Any]]
+
+
+def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
+    """Analyse a run and describe it."""
+    manifest = record.manifest
+    config = manifest.config
+    by_arm: dict[str, list[Capture]] = defaultdict(list)
+    for capture in record.captures:
+        by_arm[capture.arm].append(capture)
+    answers = {arm.name: _answers(arm, record, by_arm[arm.name], parse) for arm in config.arms}
+    arms = [
+        ArmUnderTest(
+            name=arm.name,
+            role=arm.role,
+            answers=answers[arm.name],
+            mean_answer_seconds=_mean_seconds(by_arm[arm.name]),
+        )
+        for arm in config.arms
+    ]
+    counts = _count(record, answers)
+    analysis = analyse_run(
+        record.tasks,
+        arms,
+        ground=null_ground(manifest.lock),
+        settings=_settings(manifest),
+        facts=_facts(record, counts, arms),
+    )
+    nothing = {gate.arm for gate in analysis.gates if gate.outcome == "measured_nothing"}
+    report = Report(
+        run_id=manifest.run_id,
+        name=manifest.name,
+        verdict=analysis.verdict,
+        evidence=analysis.evidence,
+        exit_code=analysis.exit_code,
+        started_at=manifest.started_at,
+        wall_seconds=record.wall_seconds,
+        status=record.status,
+        counts=counts,
+        panel=_panel(record),
+        point=_point(manifest),
+        environment=manifest.environment,
+        primary=config.primary,
+        arms=[
+            *_null_parts(analysis, len(record.tasks)),
+            *(_arm_part(arm, record, analysis, answers, nothing) for arm in config.arms),
+        ],
+        gates=list(analysis.gates),
+        bars=list(analysis.bars),
+        warnings=list(_warnings(record)),
+        reasons=list(analysis.reasons),
+        method=METHOD_VERSION,
+    )
+    return BuiltReport(report=report, score_rows=list(_score_rows(record, analysis, nothing)))
+
+
+def null_ground(lock: Mapping[str, Any]) -> NullGround:
+    """What the nulls read of the corpus, from the lock."""
+    corpus = lock["panel"]["corpus"]
+    return NullGround(corpus_items=corpus["items"], change_counts=dict(corpus["most_changed"]))
+
+
+def _settings(manifest: Manifest) -> Settings:
+    config = manifest.config
+    return Settings(
+        measures=config.measures,
+        k=config.k,
+        margin_tasks=config.measure.margin_tasks,
+        minimum_seconds_per_answer=config.measure.minimum_seconds_per_answer,
+        max_infra_share=config.run.max_infra_share,
+        bars=config.bar,
+        seed=int(manifest.panel_digest.removeprefix("sha256:")[:8], 16),
+    )
+
+
+def _answers(
+    arm: ArmConfig, record: RunRecord, captures: Sequence[Capture], parse: ParseAnswer
+) -> ArmAnswers:
+    trials = record.manifest.trials[arm.name]
+    kind = record.manifest.config.panel.answer_kind
+    found: dict[str, list[Answered | None]] = {}
+    for capture in captures:
+        if capture.trial < trials:
+            slots = found.setdefault(capture.task_id, [None] * trials)
+            slots[capture.trial] = (
+                Answered(items=(), is_infra=True) if capture.is_infra else parse(capture, arm, kind)
+            )
+    return ArmAnswers(name=arm.name, trials=trials, answers=found)
+
+
+def _count(record: RunRecord, answers: Mapping[str, ArmAnswers]) -> Counts:
+    captures = record.captures
+    return Counts(
+        tasks=len(record.tasks),
+        planned=sum(record.manifest.planned.values()),
+        executed=sum(capture.evidence == "executed" for capture in captures),
+        replayed=sum(capture.evidence == "replayed" for capture in captures),
+        resumed=sum(capture.is_resumed for capture in captures),
+        infra=sum(_count_infra(arm) for arm in answers.values()),
+        abstained=sum(capture.reply.status == "abstained" for capture in captures),
+        degraded=sum(bool(capture.reply.degraded) for capture in captures),
+    )
+
+
+def _count_infra(arm: ArmAnswers) -> int:
+    return sum(
+        answered is not None and answered.is_infra
+        for trials in arm.answers.values()
+        for answered in trials
+    )
+
+
+def _facts(record: RunRecord, counts: Counts, arms: Sequence[ArmUnderTest]) -> EvidenceFacts:
+    config = record.manifest.config
+    seconds = [
+        arm.mean_answer_seconds
+        for arm in arms_under_judgement(arms)
+        if arm.mean_answer_seconds is not None
+    ]
+    reported = [
+        f"{session['arm']}: {reason}"
+        for session in record.sessions
+        for reason in session["invalid"]
+    ]
+    return EvidenceFacts(
+        planned=counts.planned,
+        executed=counts.executed,
+        replayed=counts.replayed,
+        infra=counts.infra,
+        max_infra_share=config.run.max_infra_share,
+        mean_answer_seconds=min(seconds, default=None),
+        minimum_seconds_per_answer=config.measure.minimum_seconds_per_answer,
+        invalid=tuple(dict.fromkeys([*record.invalid, *reported])),
+    )
+
+
+def _mean_seconds(captures: Sequence[Capture]) -> float | None:
+    seconds = [
+        capture.reply.seconds
+        for capture in captures
+        if capture.evidence == "executed" and not capture.is_infra
+    ]
+    return fmean(seconds) if seconds else None
+
+
+def _panel(record: RunRecord) -> PanelPart:
+    manifest = record.manifest
+    locked = manifest.lock["panel"]
+    distribution = describe_distribution(record.tasks)
+    return PanelPart(
+        name=manifest.name,
+        digest=manifest.panel_digest,
+        base=locked["base"] and locked["base"]["commit"],
+        head=locked["head"] and locked["head"]["commit"],
+        candidates=locked["candidates"],
+        solvable=locked["solvable"],
+        drops=locked["drops"],
+        distribution=DistributionPart(
+            shapes=distribution.shapes,
+            top_share=distribution.top_share,
+            effective_shapes=distribution.effective_shapes,
+        ),
+        kind=manifest.config.panel.kind,
+        uses=[use.model_dump(mode="json") for use in manifest.config.panel.used_for],
+        changes_after_the_fact=[
+            f"{', '.join(entry['changed'])} changed after a run existed, on {entry['replaced_at']}"
+            for entry in manifest.lock.get("history", [])
+            if entry.get("had_runs") and entry.get("changed")
+        ],
+    )
+
+
+def _point(manifest: Manifest) -> PointPart | None:
+    point = manifest.point
+    if point is None:
+        return None
+    return PointPart(repo=point.repo, commit=point.commit, tree=point.tree, is_dirty=point.is_dirty)
+
+
+def _null_parts(analysis: RunAnalysis, tasks: int) -> Iterator[ArmPart]:
+    for name, measures in analysis.nulls.items():
+        yield ArmPart(
+            name=name,
+            role="null",
+            kind=name.partition(":")[0],
+            n=tasks,
+            measures=measures,
+        )
+
+
+def _arm_part(
+    arm: ArmConfig,
+    record: RunRecord,
+    analysis: RunAnalysis,
+    answers: Mapping[str, ArmAnswers],
+    nothing: set[str],
+) -> ArmPart:
+    captures = [capture for capture in record.captures if capture.arm == arm.name]
+    sessions = [session for session in record.sessions if session["arm"] == arm.name]
+    return ArmPart(
+        name=arm.name,
+        role=arm.role,
+        kind=arm.kind,
+        n=len(record.tasks),
+        measures=analysis.arms[arm.name],
+        trials=record.manifest.trials[arm.name],
+        executed=sum(capture.evidence == "executed" for capture in captures),
+        replayed=sum(capture.evidence == "replayed" for capture in captures),
+        infra=_count_infra(answers[arm.name]),
+        abstained=sum(capture.reply.status == "abstained" for capture in captures),
+        degraded=sum(bool(capture.reply.degraded) for capture in captures),
+        answer_seconds=_mean_seconds(captures),
+        startup_seconds=_sum_of(sessions, "startup_seconds"),
+        indexing_seconds=_sum_of(sessions, "indexing_seconds"),
+        is_withheld=arm.name in nothing,
+        replayed_from=sorted(
+            {
+                capture.source_run_id
+                for capture in captures
+                if capture.evidence == "replayed" and capture.source_run_id
+            }
+        ),
+    )
+
+
+def _sum_of(sessions: Sequence[Mapping[str, Any]], name: str) -> float | None:
+    return sum(session[name] or 0.0 for session in sessions) if sessions else None
+
+
+def _warnings(record: RunRecord) -> Iterator[str]:
+    manifest = record.manifest
+    yield from describe_distribution(record.tasks).warnings
+    if manifest.point is not None and manifest.point.is_dirty:
+        yield "the product is a dirty work tree: these numbers are no evidence for any commit"
+    degraded: Counter[tuple[str, str]] = Counter()
+    for capture in record.captures:
+        degraded.update((capture.arm, flag) for flag in capture.reply.degraded)
+    for (arm, flag), number in sorted(degraded.items()):
+        yield f"{arm}: {number} answers came in degraded mode ({flag})"
+    reasons: Counter[tuple[str, str]] = Counter(
+        (capture.arm, capture.reply.reason or "unknown")
+        for capture in record.captures
+        if capture.is_infra
+    )
+    for (arm, reason), number in reasons.most_common(8):
+        yield f"{arm}: {number} answers failed in the tool itself: {reason}"
+    seen = dict.fromkeys(
+        f"{session['arm']}: {text}" for session in record.sessions for text in session["warnings"]
+    )
+    yield from list(seen)[:8]
+
+
+def _score_rows(
+    record: RunRecord, analysis: RunAnalysis, nothing: set[str]
+) -> Iterator[dict[str, Any]]:
+    manifest = record.manifest
+    arms = {arm.name: arm for arm in manifest.config.arms}
+    evidence = {
+        arm.name: _arm_evidence([c for c in record.captures if c.arm == arm.name])
+        for arm in manifest.config.arms
+    }
+    point = manifest.point
+    for row in analysis.scores.iter_rows(named=True):
+        name = row["arm"]
+        yield {
+            **row,
+            "run_id": manifest.run_id,
+            "panel_digest": manifest.panel_digest,
+            "product_commit": point and point.commit,
+            "product_tree": point and point.tree,
+            "role": arms[name].role,
+            "kind": arms[name].kind,
+            "n": len(record.tasks),
+            "evidence": evidence[name],
+            "measured_nothing": name in nothing,
+            "method_version": METHOD_VERSION,
+        }
+
+
+def _arm_evidence(captures: Sequence[Capture]) -> str:
+    kinds = {capture.evidence for capture in captures}
+    return "mixed" if len(kinds) > 1 else next(iter(kinds), "missing")

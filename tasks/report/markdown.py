@@ -1,0 +1,69 @@
+"""The report of a run as Markdown."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tasks.report import words
+from tasks.report.model import Report
+
+
+def render_markdown(report: Report) -> str:
+    """The same report as on the terminal, with full hashes."""
+    return "\n".join(_lines(report))
+
+
+def _lines(report: Report) -> Iterator[str]:
+    yield f"**{words.first_line(report)}**"
+    yield ""
+    yield f"# {report.panel.name}: {report.verdict.replace('_', ' ')}"
+    yield ""
+    yield f"- {words.verdict_line(report)}"
+    yield from (f"  - because {reason}" for reason in report.reasons)
+    yield f"- {words.run_line(report)}"
+    yield f"- {words.panel_line(report)}"
+    yield f"- {words.distribution_line(report)}"
+    yield f"- panel `{report.panel.digest}`"
+    if report.panel.base:
+        yield f"- base `{report.panel.base}`, head `{report.panel.head}`"
+    if report.point:
+        yield f"- point `{report.point.commit}` of `{report.point.repo}`"
+        yield f"- tree `{report.point.tree}`"
+    yield from (
+        f"- registered after the fact: {text}" for text in report.panel.changes_after_the_fact
+    )
+    yield ""
+    yield from table_lines(
+        words.arm_headers(report), (words.arm_cells(report, arm) for arm in report.arms)
+    )
+    yield ""
+    yield from (f"- **{words.headline(report, gate)}**" for gate in report.gates)
+    for gate in report.gates:
+        yield ""
+        yield (
+            f"{gate.arm} at {gate.measure}, paired by task; p is one-sided; "
+            f"{words.mde_words(gate, report.counts.tasks)}:"
+        )
+        yield ""
+        yield from table_lines(
+            words.GATE_HEADERS,
+            (
+                words.gate_cells(part, report.counts.tasks)
+                for part in [*gate.against, *gate.compared]
+            ),
+        )
+    yield ""
+    yield from (f"- {line}" for line in words.bar_lines(report))
+    yield from (f"- warning: {warning}" for warning in report.warnings)
+
+
+def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+    """A Markdown table; the first two columns are text, the others numbers."""
+    yield _row(headers)
+    yield _row(["---" if number < 2 else "---:" for number in range(len(headers))])
+    for cells in rows:
+        yield _row(cells)
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"

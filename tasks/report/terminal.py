@@ -1,0 +1,70 @@
+"""The report of a run on the terminal."""
+
+from __future__ import annotations
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from tasks.report import words
+from tasks.report.model import GatePart, Report
+
+_VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
+
+
+def print_report(report: Report, console: Console) -> None:
+    """Print first what executed, then the nulls, then the arms, then what they may claim."""
+    _print(console, words.first_line(report), "bold")
+    _print(console, words.verdict_line(report), _VERDICT_STYLES.get(report.verdict, "bold red"))
+    for reason in report.reasons:
+        _print(console, f"  because {reason}")
+    _print(console, words.run_line(report))
+    _print(console, words.panel_line(report))
+    _print(console, words.distribution_line(report))
+    for change in report.panel.changes_after_the_fact:
+        _print(console, f"registered after the fact: {change}", "yellow")
+    console.print()
+    console.print(_arm_table(report))
+    for gate in report.gates:
+        style = {"beats_nulls": "green", "inconclusive": "yellow"}.get(gate.outcome, "red")
+        _print(console, words.headline(report, gate), style)
+    for gate in report.gates:
+        console.print()
+        _print(
+            console,
+            f"{gate.arm} at {gate.measure}, paired by task (p one-sided, the gate is "
+            f"p ≤ 0.025 and ≥ {gate.margin_tasks:g} tasks against every null; "
+            f"{words.mde_words(gate, report.counts.tasks)}):",
+        )
+        console.print(_gate_table(gate, report.counts.tasks))
+    for line in words.bar_lines(report):
+        _print(console, line, "bold red" if "FAILED" in line else "green")
+    for warning in report.warnings:
+        _print(console, f"warning: {warning}", "yellow")
+
+
+def _arm_table(report: Report) -> Table:
+    table = _table(words.arm_headers(report))
+    for arm in report.arms:
+        style = "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
+        table.add_row(*(Text(cell) for cell in words.arm_cells(report, arm)), style=style)
+    return table
+
+
+def _gate_table(gate: GatePart, n: int) -> Table:
+    table = _table(words.GATE_HEADERS)
+    for part in [*gate.against, *gate.compared]:
+        table.add_row(*(Text(cell) for cell in words.gate_cells(part, n)))
+    return table
+
+
+def _table(headers: list[str]) -> Table:
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for number, header in enumerate(headers):
+        table.add_column(Text(header), justify="left" if number < 2 else "right", no_wrap=True)
+    return table
+
+
+def _print(console: Console, line: str, style: str = "") -> None:
+    console.print(Text(line, style=style), soft_wrap=True)

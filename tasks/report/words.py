@@ -1,0 +1,192 @@
+"""The report's sentences and cells, shared by terminal and Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tasks.report.model import AgainstPart, ArmPart, GatePart, MeasurePart, Report
+
+MEASURED_NOTHING = "** measured nothing **"
+
+_EVIDENCE_WORDS = {
+    "executed": "every answer was executed in this run",
+    "mixed": "some answers are replayed from earlier runs",
+    "replayed": "nothing was executed; every answer is replayed from an earlier run",
+    "incomplete": "answers are missing or came too fast to have run",
+    "invalid": "these rows must not be read as a measurement",
+}
+
+
+def short_digest(digest: str) -> str:
+    """A digest as people compare it: algorithm and the first 12 digits."""
+    algorithm, _, value = digest.partition(":")
+    return f"{algorithm}:{value[:12]}" if value else digest[:12]
+
+
+def first_line(report: Report) -> str:
+    """What executed and what was replayed, on which panel, at which point: always line one."""
+    counts = report.counts
+    parts = [f"executed {counts.executed}"]
+    if counts.resumed:
+        parts[0] += f" ({counts.resumed} of them before it was resumed)"
+    parts += [f"replayed {counts.replayed}", f"infra {counts.infra}"]
+    if counts.degraded:
+        parts.append(f"degraded {counts.degraded}")
+    parts += [f"panel {report.panel.name} {short_digest(report.panel.digest)}", point_words(report)]
+    return " · ".join(parts)
+
+
+def point_words(report: Report) -> str:
+    """The measured point in a few words."""
+    point = report.point
+    if point is None:
+        return "point none (built-in arms)"
+    return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}"
+
+
+def verdict_line(report: Report) -> str:
+    """The verdict with the evidence it rests on."""
+    text = (
+        f"verdict {report.verdict} · evidence {report.evidence}: {_EVIDENCE_WORDS[report.evidence]}"
+    )
+    return text if report.status == "finished" else f"{text} (the run was interrupted)"
+
+
+def run_line(report: Report) -> str:
+    """Which run, when, how long, on how many tasks."""
+    return (
+        f"run {report.run_id} · {report.counts.tasks} tasks · {report.counts.planned} answers "
+        f"planned · {report.wall_seconds:.1f} s"
+    )
+
+
+def headline(report: Report, gate: GatePart) -> str:
+    """What one candidate may claim, in one line."""
+    arm = arm_named(report, gate.arm)
+    part = arm.measures[gate.measure]
+    score = f"{gate.measure} {score_words(part, arm.n)}"
+    if gate.outcome == "measured_nothing":
+        text = f"{gate.arm}: {MEASURED_NOTHING} at {gate.measure}, {gate.reason}"
+    elif gate.outcome == "inconclusive":
+        text = f"{gate.arm}: inconclusive, {score}, {gate.reason}; {mde_words(gate, arm.n)}"
+    else:
+        text = f"{gate.arm}: {score}, {gate.reason}"
+    for other in gate.beaten_by:
+        theirs = arm_named(report, other).measures[gate.measure]
+        text += f"; beaten by {other} ({_against_words(part, theirs, arm.n)})"
+    return text
+
+
+def mde_words(gate: GatePart, n: int) -> str:
+    """The smallest gain the panel can show."""
+    if gate.mde_tasks is None:
+        return f"{n} tasks cannot show any gain with 80 % power"
+    return f"{n} tasks can show a net gain of {gate.mde_tasks:.1f} tasks with 80 % power"
+
+
+def score_words(part: MeasurePart, n: int) -> str:
+    """A score with its count and 95 % interval."""
+    count = "" if part.count is None else f" ({part.count} of {n})"
+    return f"{part.value:.3f}{count} [{part.low:.2f}, {part.high:.2f}]"
+
+
+def _against_words(mine: MeasurePart, theirs: MeasurePart, n: int) -> str:
+    if mine.count is None or theirs.count is None:
+        return f"{mine.value:.3f} against {theirs.value:.3f}"
+    return f"{mine.count} against {theirs.count} of {n}"
+
+
+def arm_named(report: Report, name: str) -> ArmPart:
+    """One arm of the report by name."""
+    return next(arm for arm in report.arms if arm.name == name)
+
+
+def measure_names(report: Report) -> list[str]:
+    """The measures of the report, the primary first."""
+    return list(report.arms[0].measures) if report.arms else []
+
+
+def arm_cells(report: Report, arm: ArmPart) -> list[str]:
+    """One row of the table of arms: name, role, primary with interval, the other measures."""
+    primary, *others = measure_names(report)
+    cells = [arm.name, arm.role]
+    if arm.is_withheld:
+        return [*cells, MEASURED_NOTHING, *("·" for _ in others), *_run_cells(arm)]
+    cells.append(score_words(arm.measures[primary], arm.n))
+    cells += [_short_score(arm.measures[name]) for name in others]
+    return [*cells, *_run_cells(arm)]
+
+
+def arm_headers(report: Report) -> list[str]:
+    """The headers over `arm_cells`."""
+    primary, *others = measure_names(report)
+    n = report.counts.tasks
+    return ["arm", "role", f"{primary} (n = {n})", *others, "infra", "s/answer"]
+
+
+def _short_score(part: MeasurePart) -> str:
+    return f"{part.value:.3f}" if part.count is None else f"{part.value:.3f} ({part.count})"
+
+
+def _run_cells(arm: ArmPart) -> list[str]:
+    if arm.role == "null":
+        return ["", ""]
+    seconds = "replayed" if arm.answer_seconds is None else f"{arm.answer_seconds:.4f}"
+    return [str(arm.infra), seconds]
+
+
+GATE_HEADERS = ["against", "role", "its score", "difference", "tasks up", "tasks down", "p"]
+
+
+def gate_cells(part: AgainstPart, n: int) -> list[str]:
+    """One row of the table of a candidate's comparisons."""
+    return [
+        part.arm,
+        part.role,
+        "" if part.value is None else f"{part.value:.3f}",
+        f"{100 * part.difference:+.1f} points ({part.difference * n:+.1f} tasks)",
+        "–" if part.up is None else str(part.up),
+        "–" if part.down is None else str(part.down),
+        p_words(part.p),
+    ]
+
+
+def p_words(p: float) -> str:
+    """A p-value as it is printed."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def bar_lines(report: Report) -> Iterator[str]:
+    """One line for each registered bar."""
+    for bar in report.bars:
+        met = "met" if bar.met else "FAILED"
+        how = "" if bar.rule == "point" else " (lower limit)"
+        if bar.against is None:
+            yield f"bar {met}: {bar.arm} {bar.measure} {bar.value:.3f}{how} ≥ {bar.at_least:.3f}"
+        else:
+            yield (
+                f"bar {met}: {bar.arm} over {bar.against} at {bar.measure} "
+                f"{bar.value:+.3f}{how} ≥ {bar.at_least:+.3f}"
+            )
+
+
+def panel_line(report: Report) -> str:
+    """Where the denominator comes from."""
+    panel = report.panel
+    drops = ", ".join(
+        f"{number} {reason.replace('_', ' ')}" for reason, number in panel.drops.items() if number
+    )
+    dropped = f" ({drops})" if drops else ""
+    return (
+        f"{panel.candidates} candidates − {panel.candidates - panel.solvable} dropped{dropped} = "
+        f"{panel.solvable} solvable; {report.counts.tasks} asked"
+    )
+
+
+def distribution_line(report: Report) -> str:
+    """The answer distribution of the asked tasks."""
+    spread = report.panel.distribution
+    return (
+        f"answers: {spread.shapes} shapes, the commonest has {spread.top_share:.0%}, "
+        f"{spread.effective_shapes:.1f} effective"
+    )

@@ -1,0 +1,303 @@
+"""The life of one run: started or continued, executed, landed, judged. No orchestrator here."""
+
+from __future__ import annotations
+
+import datetime as dt
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+from tasks.arms.base import Point
+from tasks.canonical import canonical_json
+from tasks.errors import UsageError
+from tasks.report.build import BuiltReport, RunRecord, build_report
+from tasks.run.answers import read_answer
+from tasks.run.capture import Capture, CaptureStore, hold_run, open_store
+from tasks.run.environment import environment_fingerprint
+from tasks.run.execute import (
+    PlannedArm,
+    Progress,
+    Run,
+    Shard,
+    execute_shard,
+    plan_shards,
+)
+from tasks.run.key import differing_components
+from tasks.run.land import land_answers
+from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
+from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
+from tasks.run.recall import find_reusable
+from warehouse.writer import prepare_warehouse, write_rows
+
+Mode = Literal["cold", "reuse", "resume"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRequest:
+    """What is asked for: cold by default; `resume` names the run to continue."""
+
+    warehouse: Path
+    mode: Mode = "cold"
+    resume: str | None = None
+    trials: int | None = None
+    on_progress: Callable[[Progress], None] = lambda _: None
+
+
+@dataclass(slots=True, kw_only=True)
+class StartedRun:
+    """A run that is being executed. Close it with `finish_run`, or `abandon` it."""
+
+    evaluation: Evaluation
+    manifest: Manifest
+    store: CaptureStore
+    run: Run
+    warehouse: Path
+    held: ExitStack
+    started: float
+
+    @property
+    def run_id(self) -> str:
+        """The run's id."""
+        return self.manifest.run_id
+
+    def shards(self) -> tuple[Shard, ...]:
+        """What is still to be executed."""
+        return plan_shards(self.run.arms, self.run.is_done)
+
+    def abandon(self) -> None:
+        """End all sessions and let go of the run; its captures stay and can be resumed."""
+        self.run.stop()
+        self.run.close()
+        self.held.close()
+
+
+def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | None) -> StartedRun:
+    """Start a run, or take up a dead one.
+
+    Raises:
+        UsageError: The run to continue is not there, is being written, or was another run: other
+            panel, arms, product or code.
+        StorageError: The warehouse cannot be written.
+    """
+    prepare_warehouse(request.warehouse)
+    now = dt.datetime.now(dt.UTC)
+    is_resume = request.mode == "resume"
+    run_id = find_resumable(request.warehouse, request.resume) if is_resume else new_run_id(now)
+    with ExitStack() as stack:
+        stack.enter_context(hold_run(request.warehouse, run_id))
+        store = open_store(request.warehouse, run_id)
+        trials = evaluation.trials(request.trials)
+        known: dict[str, Capture] = {}
+        if is_resume:
+            manifest = manifest_from_values(store.read_manifest()[0])
+            trials = manifest.trials
+            known = store.read_captures()
+        setting = Setting(corpus=locate_corpus(evaluation), point=point, run_id=run_id)
+        arms = plan_arms(evaluation, setting, trials=trials)
+        if is_resume:
+            _check_same_run(manifest, evaluation, arms, known)
+            known = {key: replace(capture, is_resumed=True) for key, capture in known.items()}
+        else:
+            manifest = Manifest(
+                run_id=run_id,
+                name=evaluation.frozen.name,
+                config=evaluation.config,
+                config_path=str(evaluation.config_path),
+                lock=evaluation.frozen.lock,
+                panel_digest=evaluation.frozen.digest,
+                lock_digest=evaluation.frozen.lock_digest,
+                point=point,
+                environment=environment_fingerprint(),
+                planned=planned_answers(evaluation.frozen, trials),
+                trials=trials,
+                started_at=now.isoformat(),
+                mode=request.mode,
+            )
+            store.write_manifest(manifest.to_values(), evaluation.frozen.data)
+        if request.mode == "reuse":
+            known = _replay(request.warehouse, run_id, store, arms)
+        run = Run(
+            run_id=run_id,
+            store=store,
+            seed=evaluation.config.sample.seed,
+            arms=arms,
+            done=known,
+            on_progress=request.on_progress,
+        )
+        return StartedRun(
+            evaluation=evaluation,
+            manifest=manifest,
+            store=store,
+            run=run,
+            warehouse=request.warehouse,
+            held=stack.pop_all(),
+            started=time.monotonic(),
+        )
+    raise AssertionError("unreachable")
+
+
+def execute_locally(started: StartedRun, *, concurrency: int) -> None:
+    """Execute all shards in threads of this process, without an orchestrator.
+
+    Raises:
+        ColdrunError: The first error of a shard; the others are stopped.
+    """
+    with ThreadPoolExecutor(max_workers=concurrency) as pool:
+        futures = [pool.submit(execute_shard, started.run, shard) for shard in started.shards()]
+        try:
+            for future in futures:
+                future.result()
+        except BaseException:
+            started.run.stop()
+            raise
+
+
+def finish_run(started: StartedRun) -> BuiltReport:
+    """End the sessions, land the answers, analyse them, land scores and summary.
+
+    Returns:
+        The report; of an interrupted run too, with what had finished.
+    """
+    run = started.run
+    is_interrupted = run.is_stopping
+    run.close()
+    planned = {ask.key for arm in run.arms for ask in arm.asks}
+    captures = tuple(
+        sorted(
+            (capture for key, capture in run.done.items() if key in planned),
+            key=lambda capture: (capture.arm, capture.trial, capture.task_id),
+        )
+    )
+    sessions = tuple(started.store.read_sessions())
+    land_answers(
+        started.warehouse,
+        started.run_id,
+        tasks=started.evaluation.frozen.tasks,
+        captures=captures,
+        sessions=sessions,
+    )
+    record = RunRecord(
+        manifest=started.manifest,
+        tasks=started.evaluation.frozen.tasks,
+        captures=captures,
+        sessions=sessions,
+        wall_seconds=time.monotonic() - started.started,
+        status="interrupted" if is_interrupted else "finished",
+        invalid=tuple(run.invalid),
+    )
+    built = land_report(started.warehouse, record)
+    if not is_interrupted and all(run.is_done(key) for key in planned):
+        started.store.remove()
+    started.held.close()
+    return built
+
+
+def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
+    """Analyse a record, and land its scores and its line in `runs`."""
+    built = build_report(record, read_answer)
+    report, manifest = built.report, record.manifest
+    write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    started_at = dt.datetime.fromisoformat(manifest.started_at)
+    row = {
+        "run_id": manifest.run_id,
+        "name": manifest.name,
+        "status": record.status,
+        "started_at": started_at,
+        "finished_at": started_at + dt.timedelta(seconds=record.wall_seconds),
+        "wall_seconds": record.wall_seconds,
+        "panel_digest": manifest.panel_digest,
+        "lock_digest": manifest.lock_digest,
+        "verdict": report.verdict,
+        "evidence": report.evidence,
+        "exit_code": report.exit_code,
+        "product_repo": report.point and report.point.repo,
+        "product_commit": report.point and report.point.commit,
+        "product_tree": report.point and report.point.tree,
+        "is_dirty": report.point is not None and report.point.is_dirty,
+        "environment_digest": manifest.environment.get("digest"),
+        "planned": report.counts.planned,
+        "executed": report.counts.executed,
+        "replayed": report.counts.replayed,
+        "resumed": report.counts.resumed,
+        "infra": report.counts.infra,
+        "manifest": _manifest_json(record),
+    }
+    write_rows(warehouse, "runs", manifest.run_id, [row])
+    return built
+
+
+def find_resumable(warehouse: Path, text: str | None) -> str:
+    """The full id of the unfinished run that `text` (an id, the start of one, or `last`) names.
+
+    Raises:
+        UsageError: None or several fit.
+    """
+    folder = warehouse / "captures"
+    found = sorted(path.parent.name for path in folder.glob("*/run.json"))
+    fitting = (
+        found[-1:] if text == "last" else [name for name in found if name.startswith(text or "")]
+    )
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise UsageError(f"{text!r} is the start of {len(fitting)} runs; give more of the id")
+    if (warehouse / "runs" / f"{text}.parquet").exists():
+        raise UsageError(
+            f"run {text} is finished: there is nothing to resume; see `coldrun report {text}`"
+        )
+    known = f"unfinished: {', '.join(found[-5:])}" if found else "no run is unfinished"
+    raise UsageError(f"no run {text!r} to continue; {known}")
+
+
+def _manifest_json(record: RunRecord) -> str:
+    values = {**record.manifest.to_values(), "invalid": list(record.invalid)}
+    return canonical_json(values).decode()
+
+
+def _replay(
+    warehouse: Path, run_id: str, store: CaptureStore, arms: Sequence[PlannedArm]
+) -> dict[str, Capture]:
+    """Take over matching captures of earlier runs, written down as replayed before all else."""
+    keys = {ask.key for arm in arms if arm.identity.is_identified for ask in arm.asks}
+    found = {
+        key: capture.as_replay(run_id) for key, capture in find_reusable(warehouse, keys).items()
+    }
+    for capture in found.values():
+        store.put(capture)
+    return found
+
+
+def _check_same_run(
+    manifest: Manifest,
+    evaluation: Evaluation,
+    arms: Sequence[PlannedArm],
+    known: dict[str, Capture],
+) -> None:
+    """Refuse to continue a run as another one.
+
+    Raises:
+        UsageError: Panel, arms, product or code differ from what the run was started with.
+    """
+    if manifest.panel_digest != evaluation.frozen.digest:
+        raise UsageError(
+            f"run {manifest.run_id} asks the panel {manifest.panel_digest}, the configuration has "
+            f"{evaluation.frozen.digest}; a run never mixes two panels, start a new one"
+        )
+    planned = {(arm.name, ask.trial, ask.question.id): ask for arm in arms for ask in arm.asks}
+    for capture in known.values():
+        ask = planned.get((capture.arm, capture.trial, capture.task_id))
+        if ask is None:
+            raise UsageError(
+                f"run {manifest.run_id} asked {capture.arm!r}, which the configuration no longer "
+                "has; a run never mixes two configurations, start a new one"
+            )
+        if ask.key != capture.key:
+            parts = ", ".join(differing_components(ask.parts, capture.key_parts))
+            raise UsageError(
+                f"run {manifest.run_id} was started with something else ({parts} of {capture.arm} "
+                "changed since); a run never mixes two of them, start a new one"
+            )

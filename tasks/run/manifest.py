@@ -1,0 +1,81 @@
+"""What a run was started with: enough to continue it, to judge it and to print it again."""
+
+from __future__ import annotations
+
+import datetime as dt
+import secrets
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from tasks.arms.base import Point
+from tasks.config import Config, parse_config
+from tasks.freeze.lock import FrozenPanel
+
+MANIFEST_SCHEMA = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manifest:
+    """The manifest of one run. `lock` is the lock as it was when the run started.
+
+    `planned` maps each arm to the number of answers it owes. `config_path` is for people.
+    """
+
+    run_id: str
+    name: str
+    config: Config
+    config_path: str
+    lock: dict[str, Any]
+    panel_digest: str
+    lock_digest: str
+    point: Point | None
+    environment: dict[str, Any]
+    planned: dict[str, int]
+    trials: dict[str, int]
+    started_at: str
+    mode: str = "cold"
+
+    def to_values(self) -> dict[str, Any]:
+        """The manifest as JSON values."""
+        return {
+            "schema": MANIFEST_SCHEMA,
+            "run_id": self.run_id,
+            "name": self.name,
+            "config": self.config.model_dump(mode="json", exclude_none=True),
+            "config_path": self.config_path,
+            "lock": self.lock,
+            "panel_digest": self.panel_digest,
+            "lock_digest": self.lock_digest,
+            "point": None if self.point is None else _point_values(self.point),
+            "environment": self.environment,
+            "planned": self.planned,
+            "trials": self.trials,
+            "started_at": self.started_at,
+            "mode": self.mode,
+        }
+
+
+def manifest_from_values(values: dict[str, Any]) -> Manifest:
+    """The manifest in JSON values."""
+    from pathlib import Path
+
+    fields = {key: value for key, value in values.items() if key != "schema"}
+    point = fields.pop("point")
+    return Manifest(
+        **{**fields, "config": parse_config(fields["config"], source="the run's manifest")},
+        point=None if point is None else Point(**{**point, "directory": Path(point["directory"])}),
+    )
+
+
+def new_run_id(now: dt.datetime) -> str:
+    """A run id that sorts by start time and never repeats, e.g. `20260714-093012-5f2a91c4`."""
+    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+
+
+def planned_answers(frozen: FrozenPanel, trials: dict[str, int]) -> dict[str, int]:
+    """How many answers each arm owes: tasks times trials."""
+    return {name: len(frozen.tasks) * count for name, count in trials.items()}
+
+
+def _point_values(point: Point) -> dict[str, Any]:
+    return {**asdict(point), "directory": str(point.directory)}

@@ -1,0 +1,251 @@
+"""From a frozen panel and a configuration to a run that can be executed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
+from tasks.arms.registry import open_session
+from tasks.config import ArmConfig, Config, ProcessArm, load_config
+from tasks.errors import LockError, UsageError
+from tasks.freeze.check import check_config
+from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
+from tasks.git.clone import is_url
+from tasks.git.repository import Repository
+from tasks.mine.mine import open_corpus
+from tasks.records import Question
+from tasks.run.execute import PlannedArm, plan_asks
+from tasks.run.key import ArmIdentity
+from tasks.run.own_code import interpreter, own_code
+from tasks.run.parts import arm_key_parts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """One evaluation as it lies on disk: its checked configuration, panel and folders."""
+
+    config: Config
+    config_path: Path
+    frozen: FrozenPanel
+    scratch: Path
+
+    @property
+    def config_dir(self) -> Path:
+        """The folder that relative paths of the configuration start at."""
+        return self.config_path.parent
+
+    def questions(self) -> tuple[Question, ...]:
+        """What the arms are asked, in panel order."""
+        return tuple(
+            Question(
+                id=task.id,
+                query=task.query,
+                answer=task.answer,
+                k=self.config.k,
+                seed=self.config.sample.seed,
+                base=task.base,
+            )
+            for task in self.frozen.tasks
+        )
+
+    def trials(self, override: int | None) -> dict[str, int]:
+        """Trials by arm: as configured, or the same number for all."""
+        return {arm.name: override or arm.trials for arm in self.config.arms}
+
+
+def locate_corpus(evaluation: Evaluation) -> Corpus:
+    """Find the frozen trees in the repositories that are there.
+
+    Raises:
+        LockError: A repository does not have the frozen commit or tree.
+    """
+    locked: Mapping[str, Any] = evaluation.frozen.lock["panel"]["corpus"]["trees"]
+    if not locked:
+        return Corpus(trees={})
+    panel = evaluation.config.panel
+    if panel.kind == "ticket-repos":
+        from tasks.mine.ticket_repos import locate_repositories
+
+        found = locate_repositories(
+            panel, config_dir=evaluation.config_dir, scratch=evaluation.scratch
+        )
+    else:
+        found = {
+            ".": open_corpus(panel, config_dir=evaluation.config_dir, scratch=evaluation.scratch)
+        }
+    return Corpus(
+        trees={name: _corpus_tree(found, name, revision) for name, revision in locked.items()}
+    )
+
+
+def _corpus_tree(
+    found: Mapping[str, Repository], name: str, revision: Mapping[str, str]
+) -> CorpusTree:
+    repository = found.get(name)
+    if repository is None:
+        raise LockError(
+            f"the frozen panel searches a repository named {name!r}, which the configuration no "
+            "longer finds; restore it or freeze again with --force"
+        )
+    if not repository.has_commit(revision["commit"]):
+        raise LockError(
+            f"{repository.git_dir} does not have the frozen base {revision['commit']}; fetch it, "
+            "or name the right repository with --repo"
+        )
+    tree = repository.resolve(revision["commit"]).tree
+    if tree != revision["tree"]:
+        raise LockError(
+            f"the base {revision['commit']} has the tree {tree}, the lock says {revision['tree']}"
+        )
+    return CorpusTree(git_dir=repository.git_dir, commit=revision["commit"], tree=tree)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What all arms of one run share."""
+
+    corpus: Corpus
+    point: Point | None
+    run_id: str
+
+
+def plan_arms(
+    evaluation: Evaluation, setting: Setting, *, trials: Mapping[str, int]
+) -> tuple[PlannedArm, ...]:
+    """Every arm with its identity, the answers it owes, and the way to open its sessions."""
+    code = own_code()
+    questions = evaluation.questions()
+    trees = {name: tree.tree for name, tree in setting.corpus.trees.items()}
+
+    def corpus_trees(question: Question) -> Mapping[str, str]:
+        return trees if question.base is None else {".": f"commit:{question.base}"}
+
+    return tuple(
+        PlannedArm(
+            name=arm.name,
+            role=arm.role,
+            identity=(identity := identify_arm(arm, evaluation, point=setting.point, code=code)),
+            asks=plan_asks(identity, questions, trials=trials[arm.name], corpus_trees=corpus_trees),
+            open_session=_opener(evaluation, arm, setting),
+            sessions=arm.sessions,
+            is_ordered=arm.order == "fixed",
+            is_dirty=(
+                setting.point is not None and setting.point.is_dirty and isinstance(arm, ProcessArm)
+            ),
+        )
+        for arm in evaluation.config.arms
+    )
+
+
+def identify_arm(
+    arm: ArmConfig, evaluation: Evaluation, *, point: Point | None, code: Mapping[str, str]
+) -> ArmIdentity:
+    """What an arm brings to the keys of its captures.
+
+    Raises:
+        ConfigError: A file that the arm declares is not there.
+    """
+    values = arm.model_dump(mode="json")
+    if not isinstance(arm, ProcessArm):
+        return ArmIdentity(
+            arm=values,
+            artifacts={},
+            product=None,
+            code=code,
+            interpreter=interpreter(),
+            binaries={},
+            environment="",
+        )
+    parts = arm_key_parts(
+        arm, config_dir=evaluation.config_dir, point=point, product=evaluation.config.product
+    )
+    return ArmIdentity(
+        arm=values,
+        artifacts=parts.artifacts,
+        product=parts.product,
+        code=code,
+        interpreter=parts.interpreter,
+        binaries=parts.binaries,
+        environment=parts.environment,
+    )
+
+
+def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> Callable[[int], Session]:
+    config = evaluation.config
+
+    def open_trial(trial: int) -> Session:
+        return open_session(
+            SessionContext(
+                arm=arm,
+                corpus=setting.corpus,
+                answer=config.panel.answer_kind,
+                k=config.k,
+                seed=config.sample.seed,
+                trial=trial,
+                point=setting.point,
+                config_dir=evaluation.config_dir,
+                scratch=evaluation.scratch,
+                run_id=setting.run_id,
+            )
+        )
+
+    return open_trial
+
+
+def prepare_evaluation_point(evaluation: Evaluation, revision: str | None) -> Point | None:
+    """Check out and set up the product at a revision (None: as configured).
+
+    Returns:
+        The point, or None when the evaluation has no product.
+
+    Raises:
+        UsageError: A revision is asked for, but there is no product.
+        PointError: It cannot be fetched, verified or set up.
+    """
+    product = evaluation.config.product
+    if product is None:
+        if revision is not None:
+            raise UsageError(
+                f"--commit {revision}: {evaluation.config_path} has no [product] to check out"
+            )
+        return None
+    from tasks.run.points import prepare_point
+
+    return prepare_point(
+        product,
+        config_dir=evaluation.config_dir,
+        scratch=evaluation.scratch,
+        revision=revision,
+    )
+
+
+def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None) -> Evaluation:
+    """Read a configuration and its frozen panel, and check both.
+
+    Args:
+        repo: Where the panel's repository lies, in place of what the file says; it is not part of
+            the panel. Relative to the present folder.
+
+    Raises:
+        ConfigError, LockError: They cannot be read, or do not fit.
+    """
+    config = load_config(config_path)
+    check_config(config)
+    frozen = read_frozen_panel(EvaluationFiles(config_path), config)
+    return Evaluation(
+        config=with_repo(config, repo),
+        config_path=config_path.resolve(),
+        frozen=frozen,
+        scratch=scratch,
+    )
+
+
+def with_repo(config: Config, repo: str | None) -> Config:
+    """The configuration with the panel's repository somewhere else."""
+    if repo is None:
+        return config
+    place = repo if is_url(repo) else str(Path(repo).expanduser().resolve())
+    return config.model_copy(update={"panel": config.panel.model_copy(update={"repo": place})})

@@ -1,0 +1,37 @@
+"""The stages of a run: check out the point, plan, ask in shards, land and analyse."""
+
+from __future__ import annotations
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.arms.base import Point
+from tasks.report.build import BuiltReport
+from tasks.run.conduct import RunRequest, StartedRun, finish_run, start_run
+from tasks.run.execute import Run, Shard, execute_shard
+from tasks.run.prepare import Evaluation, prepare_evaluation_point
+
+
+@task(name="check out", cache_policy=NO_CACHE, persist_result=False)
+def check_out_stage(evaluation: Evaluation, revision: str | None) -> Point | None:
+    """Check out and set up the product."""
+    return prepare_evaluation_point(evaluation, revision)
+
+
+@task(name="plan", cache_policy=NO_CACHE, persist_result=False)
+def plan_stage(evaluation: Evaluation, request: RunRequest, point: Point | None) -> StartedRun:
+    """Start the run, or take up a dead one."""
+    return start_run(evaluation, request, point=point)
+
+
+@task(name="ask", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
+def ask_stage(run: Run, shard: Shard, label: str) -> int:
+    """Ask one shard's questions."""
+    del label
+    return execute_shard(run, shard)
+
+
+@task(name="land and analyse", cache_policy=NO_CACHE, persist_result=False)
+def land_stage(started: StartedRun) -> BuiltReport:
+    """Land the answers and judge them."""
+    return finish_run(started)
