@@ -19,6 +19,9 @@ from scipy import sparse, special
 
 FloatArray = NDArray[np.float64]
 
+EXHAUSTIVE_TASKS = 6
+"""Up to this many tasks every resample is tried, 6^6 = 46,656 of them, and no seed matters."""
+
 _BLOCK_CELLS = 200_000
 """Drawn tasks of a block; what fits the processor's cache."""
 
@@ -34,7 +37,13 @@ class BcaConstants:
 
 
 def iterate_draws(n: int, *, seed: int, resamples: int) -> Iterator[NDArray[np.int32]]:
-    """Yield blocks of rows of n task numbers drawn with replacement, `resamples` rows in all."""
+    """Yield blocks of rows of n task numbers drawn with replacement.
+
+    `resamples` rows in all, or all n^n of them when there are at most 6 tasks.
+    """
+    if n <= EXHAUSTIVE_TASKS:
+        yield np.indices((n,) * n, dtype=np.int32).reshape(n, -1).T
+        return
     generator = np.random.default_rng(seed)
     rows = max(1, _BLOCK_CELLS // n)
     for start in range(0, resamples, rows):
@@ -51,7 +60,7 @@ def resample_means(columns: FloatArray, *, seed: int, resamples: int = 9999) -> 
         resamples: Rows of the result.
 
     Returns:
-        Shape (resamples, columns).
+        Shape (resamples, columns); with at most 6 tasks (n^n, columns), the whole distribution.
 
     Raises:
         ValueError: There is no task.
@@ -60,7 +69,8 @@ def resample_means(columns: FloatArray, *, seed: int, resamples: int = 9999) -> 
     if n == 0:
         raise ValueError("a bootstrap needs at least one task")
     values = np.ascontiguousarray(columns, dtype=np.float64)
-    result: FloatArray = np.empty((resamples, width))
+    rows_in_all = n**n if n <= EXHAUSTIVE_TASKS else resamples
+    result: FloatArray = np.empty((rows_in_all, width))
     start = 0
     for drawn in iterate_draws(n, seed=seed, resamples=resamples):
         rows = len(drawn)
