@@ -1,0 +1,92 @@
+"""`coldrun server`: a Prefect server that stays, with a user interface."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import catch_errors, scratch_option
+
+if TYPE_CHECKING:
+    from flows.server import ServerStatus
+
+json_option = click.option(
+    "--json", "is_json", is_flag=True, help="Print one JSON object and nothing else."
+)
+
+
+@click.group(
+    "server",
+    epilog="A run that finds no server starts its own, which takes about 8 s and ends with it.",
+)
+def command() -> None:
+    """Keep a Prefect server running between commands.
+
+    Later runs with the same --scratch find it by themselves, start at once, and can be watched
+    in a browser. The server set in PREFECT_API_URL, if any, comes first.
+
+    \b
+      coldrun server start
+      coldrun server status --json
+      coldrun server stop
+    """
+
+
+@command.command("start", epilog="Example: coldrun server start")
+@scratch_option
+@json_option
+@catch_errors
+def start(scratch: Path, is_json: bool) -> None:
+    """Start the server, or do nothing when it runs.
+
+    It outlives the terminal. Its database stays in the scratch folder when it is stopped.
+    """
+    from flows.server import start_server
+
+    status = start_server(scratch, _say)
+    click.echo(json.dumps(asdict(status)) if is_json else _describe(status))
+
+
+@command.command("status", epilog="Example: coldrun server status --json")
+@scratch_option
+@json_option
+@catch_errors
+def status(scratch: Path, is_json: bool) -> None:
+    """Say whether the server runs, and where. Exit code 0 either way."""
+    from flows.server import server_status
+
+    found = server_status(scratch)
+    click.echo(json.dumps(asdict(found)) if is_json else _describe(found))
+
+
+@command.command("stop", epilog="Example: coldrun server stop")
+@scratch_option
+@json_option
+@catch_errors
+def stop(scratch: Path, is_json: bool) -> None:
+    """Stop the server and all its processes. Its database stays."""
+    from flows.server import server_status, stop_server
+
+    stopped = stop_server(scratch)
+    if is_json:
+        click.echo(json.dumps(asdict(server_status(scratch))))
+    elif stopped is None:
+        click.echo("No server was running.")
+    else:
+        click.echo(f"Stopped the Prefect server (process {stopped.pid}).")
+
+
+def _say(line: str) -> None:
+    click.echo(line, err=True)
+
+
+def _describe(status: ServerStatus) -> str:
+    if not status.is_running:
+        return "No server is running. `coldrun server start` starts one."
+    return (
+        f"Prefect server: {status.ui_url} (process {status.pid}, Prefect {status.prefect_version})"
+    )

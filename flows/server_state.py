@@ -1,0 +1,194 @@
+"""What the scratch folder knows about servers: folders, locks and the one left running.
+
+prefect/                    Prefect's home in coldrun's own process
+  template-<version>.db     a migrated, empty database, copied for every new server
+  server.json, server.lock  the server that stays
+  background/               its database, log and user interface
+  own/<pid>-…/              the database of an own server, gone with it
+  logs/<pid>-….log          what own servers said; kept a week where one did not end well
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+from flows.server_environment import PROFILE_TEXT
+from flows.server_launch import PROGRAM, Launched, kill_group
+from tasks.errors import StorageError
+
+STOP_SECONDS: Final = 10.0
+LOG_DAYS: Final = 7
+
+
+@dataclass(frozen=True)
+class Folders:
+    """Where things are, below `prefect/` in the scratch folder."""
+
+    root: Path
+
+    @property
+    def own(self) -> Path:
+        """The databases of own servers."""
+        return self.root / "own"
+
+    @property
+    def logs(self) -> Path:
+        """The logs of own servers."""
+        return self.root / "logs"
+
+    @property
+    def background(self) -> Path:
+        """All that belongs to the server that stays."""
+        return self.root / "background"
+
+    @property
+    def background_log(self) -> Path:
+        """What the server that stays says."""
+        return self.background / "server.log"
+
+    @property
+    def state(self) -> Path:
+        """Which server stays."""
+        return self.root / "server.json"
+
+    @property
+    def template(self) -> Path:
+        """The migrated, empty database of this version of Prefect."""
+        return self.root / f"template-{version('prefect')}.db"
+
+
+@dataclass(frozen=True)
+class Running:
+    """The server that was left running.
+
+    Attributes:
+        pid: Its process, leader of its own session.
+        port: The loopback port.
+        created: When the process began, in seconds since the epoch, so that a new process which
+            was given the same number is not taken for it.
+        prefect_version: The Prefect that it runs.
+    """
+
+    pid: int
+    port: int
+    created: float
+    prefect_version: str
+
+    @property
+    def ui_url(self) -> str:
+        """The address for a browser."""
+        return f"http://127.0.0.1:{self.port}"
+
+    @property
+    def api_url(self) -> str:
+        """The address for Prefect's client."""
+        return f"{self.ui_url}/api"
+
+    def is_alive(self) -> bool:
+        """Whether the very process that was started still runs."""
+        try:
+            process = psutil.Process(self.pid)
+            return (
+                process.status() != psutil.STATUS_ZOMBIE
+                # clocks are set, so that its start may seem some seconds off
+                and abs(process.create_time() - self.created) < 60
+                and any(Path(part).name == PROGRAM.name for part in process.cmdline())
+            )
+        except psutil.Error:
+            return False
+
+    def end(self) -> None:
+        """End the process and its group: asked first, killed after ten seconds."""
+        kill_group(self.pid, signal.SIGTERM)
+        try:
+            psutil.Process(self.pid).wait(STOP_SECONDS)
+        except psutil.NoSuchProcess:
+            return
+        except psutil.TimeoutExpired:
+            kill_group(self.pid)
+
+
+def folders_of(scratch: Path) -> Folders:
+    """The folders of a scratch folder, whether or not they exist."""
+    return Folders(scratch.absolute() / "prefect")
+
+
+def prepare(scratch: Path) -> Folders:
+    """Make the folders, and take away what killed processes left in them.
+
+    Raises:
+        StorageError: The scratch folder cannot be written.
+    """
+    folders = folders_of(scratch)
+    try:
+        for folder in (folders.own, folders.logs, folders.background):
+            folder.mkdir(parents=True, exist_ok=True)
+        (folders.root / "profiles.toml").write_text(PROFILE_TEXT, encoding="utf-8")
+    except OSError as error:
+        raise StorageError(
+            f"the scratch folder {scratch} cannot be written ({error.strerror}); name another one "
+            "with --scratch"
+        ) from None
+    for home in folders.own.iterdir():
+        if _is_orphan(home):
+            shutil.rmtree(home, ignore_errors=True)
+    for log in folders.logs.iterdir():
+        with contextlib.suppress(OSError):
+            if _is_orphan(log) and time.time() - log.stat().st_mtime > LOG_DAYS * 86400:
+                log.unlink()
+    return folders
+
+
+@contextlib.contextmanager
+def locked(folders: Folders) -> Iterator[None]:
+    """Let one process at a time start or stop the server that stays."""
+    with (folders.root / "server.lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def read_running(folders: Folders) -> Running | None:
+    """The server that stays, as far as its process lives; a stale state file is removed."""
+    try:
+        running = Running(**json.loads(folders.state.read_bytes()))
+        is_alive = running.is_alive()
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, TypeError):
+        is_alive = False
+    if is_alive:
+        return running
+    with contextlib.suppress(OSError):
+        folders.state.unlink(missing_ok=True)
+    return None
+
+
+def write_running(folders: Folders, server: Launched) -> None:
+    """Record the server that stays, at once or not at all."""
+    running = Running(
+        pid=server.process.pid,
+        port=server.port,
+        created=psutil.Process(server.process.pid).create_time(),
+        prefect_version=version("prefect"),
+    )
+    partial = folders.state.with_suffix(".partial")
+    partial.write_text(json.dumps(asdict(running)) + "\n", encoding="utf-8")
+    partial.replace(folders.state)
+
+
+def _is_orphan(path: Path) -> bool:
+    """Whether the process that a name begins with is gone."""
+    owner = path.name.partition("-")[0]
+    return owner.isdecimal() and not psutil.pid_exists(int(owner))
