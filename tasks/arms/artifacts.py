@@ -13,7 +13,7 @@ from typing import Any
 
 from tasks.arms.base import Point
 from tasks.canonical import canonical_json
-from tasks.config import ArmConfig, CommandArm, McpArm, ProductConfig
+from tasks.config import CommandArm, McpArm, ProductConfig
 from tasks.errors import ConfigError
 from tasks.run.search_path import session_search_path
 
@@ -54,46 +54,6 @@ def _is_below(folder: Path, name: str) -> bool:
         return found.startswith(os.path.normpath(folder) + os.sep) and Path(found).exists()
     except (OSError, ValueError):
         return False
-
-
-def arm_key_parts(
-    arm: ArmConfig,
-    *,
-    config_dir: Path,
-    point: Point | None,
-    product: ProductConfig | None = None,
-) -> dict[str, Any]:
-    """What an arm brings to the keys of its captures, in the fields of `ArmIdentity`.
-
-    Returns:
-        `arm` (the configuration in full), `artifacts` (digests of the declared files, the point's
-        setup and its tree, by name), `product`, `interpreter`, `binaries` (programs by name, with
-        their place and digest) and `environment` (one digest of the declared variables' values).
-
-    Raises:
-        ConfigError: A declared file or program does not exist.
-    """
-    artifacts: dict[str, str] = {}
-    binaries: dict[str, str] = {}
-    environment: dict[str, Any] = {}
-    if isinstance(arm, (CommandArm, McpArm)):
-        for name in declared_files(arm, config_dir=config_dir, has_product=point is not None):
-            artifacts[name] = digest_path(config_dir / name)
-        binaries = _find_binaries(arm, point)
-        environment = {
-            "env": {name: os.environ.get(name) for name in arm.env},
-            "set_env": arm.set_env,
-        }
-        if product is not None and point is not None:
-            artifacts["setup"] = digest_setup(product, config_dir=config_dir)
-    return {
-        "arm": arm.model_dump(mode="json"),
-        "artifacts": artifacts,
-        "product": None if point is None else {"commit": point.commit, "tree": point.tree},
-        "interpreter": describe_interpreter(),
-        "binaries": binaries,
-        "environment": hashlib.sha256(canonical_json(environment)).hexdigest(),
-    }
 
 
 def digest_setup(product: ProductConfig, *, config_dir: Path) -> str:
@@ -157,8 +117,12 @@ def _feed_file(digest: Any, path: Path) -> None:
         digest.update(b"link:" + os.fsencode(os.readlink(path)))  # noqa: PTH115
 
 
-def _find_binaries(arm: CommandArm | McpArm, point: Point | None) -> dict[str, str]:
-    """Declared programs, and the arm's own where it is not part of the product."""
+def find_binaries(arm: CommandArm | McpArm, point: Point | None) -> dict[str, str]:
+    """Declared programs, and the arm's own where it is not part of the product: place and digest.
+
+    Raises:
+        ConfigError: A declared program is not on the PATH.
+    """
     path = session_search_path()
     found: dict[str, str] = {}
     for name in arm.binaries:

@@ -423,8 +423,8 @@ class PerTaskSession:
         parsed = parse_answer(
             raw, self.arm, answer=self.context.answer, corpus_dir=self.workspace.corpus_dir
         )
-        status = "abstained" if parsed.abstained and parsed.problem is None else "answered"
-        return Tried(status=status, raw=raw, seconds=seconds)
+        is_abstention = parsed.abstained and parsed.problem is None
+        return Tried(status="abstained" if is_abstention else "answered", raw=raw, seconds=seconds)
 
     def _run(self, question: Question, deadline: float) -> tuple[bytes, int]:
         values = {

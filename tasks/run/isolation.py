@@ -16,13 +16,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tasks.arms.artifacts import declared_files
-from tasks.arms.base import SessionContext
+from tasks.arms.base import Point, SessionContext
 from tasks.config import CommandArm, McpArm, ProcessArm
-from tasks.errors import StorageError, UsageError
+from tasks.errors import StorageError
 from tasks.records import SessionEnd
 from tasks.run.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
 from tasks.run.locks import FileLock, take_lock, try_lock
+from tasks.run.points import describe_use, use_point
 from tasks.run.process import end_strays
+from tasks.run.scratch import refuse_enclosing_repository, remove_folder
 from tasks.run.search_path import session_search_path
 
 PRIVATE_FOLDERS = {
@@ -57,7 +59,8 @@ class Workspace:
     environment: Mapping[str, str]
     corpus: CorpusCopy | None
     values: Mapping[str, str]
-    lock: FileLock
+    point: Point | None
+    locks: tuple[FileLock, ...]
 
     @property
     def corpus_dir(self) -> str | None:
@@ -103,12 +106,15 @@ class Workspace:
             invalid, warnings = describe_drift(
                 inspect_copy(self.corpus), allowed_writes=allowed_writes
             )
+        if self.point is not None:
+            changed, added = describe_use(self.point)
+            invalid, warnings = (*invalid, *changed), (*warnings, *added)
         if strays:
             warnings += (f"left {strays} processes outside its process group, now ended",)
         log = self.read_log(limit=LOG_TAIL_BYTES)
         remove_folder(self.root)
         self.root.with_suffix(".lock").unlink(missing_ok=True)
-        self.lock.release()
+        _release(self.locks)
         return SessionEnd(invalid=invalid, warnings=warnings, log=log)
 
 
@@ -123,8 +129,10 @@ def open_workspace(context: SessionContext, arm: CommandArm | McpArm) -> Workspa
     """
     refuse_enclosing_repository(context.scratch)
     root = context.scratch.resolve() / "sessions" / context.run_id / secrets.token_hex(6)
-    lock = take_lock(root.with_suffix(".lock"))
+    locks = [take_lock(root.with_suffix(".lock"))]
     try:
+        if context.point is not None and (used := use_point(context.point)) is not None:
+            locks.append(used)
         root.mkdir(mode=0o700)
         for folder in dict.fromkeys(PRIVATE_FOLDERS.values()):
             (root / folder).mkdir(mode=0o700)
@@ -146,18 +154,24 @@ def open_workspace(context: SessionContext, arm: CommandArm | McpArm) -> Workspa
                 "k": str(context.k),
                 "seed": str(context.seed),
             },
-            lock=lock,
+            point=context.point,
+            locks=tuple(locks),
         )
     except BaseException as error:
         shutil.rmtree(root, ignore_errors=True)
         root.with_suffix(".lock").unlink(missing_ok=True)
-        lock.release()
+        _release(locks)
         if isinstance(error, OSError):
             raise StorageError(
                 f"cannot prepare the session folder {root}: {error.strerror or error}; free some "
                 "space, or choose another scratch folder with --scratch"
             ) from error
         raise
+
+
+def _release(locks: Iterable[FileLock]) -> None:
+    for lock in locks:
+        lock.release()
 
 
 def _inject_files(context: SessionContext, arm: CommandArm | McpArm, target: Path) -> Path:
@@ -202,45 +216,6 @@ def session_environment(arm: ProcessArm, root: Path) -> dict[str, str]:
     environment.update(arm.set_env)
     environment.update({name: str(root / folder) for name, folder in PRIVATE_FOLDERS.items()})
     return environment
-
-
-def find_enclosing_repository(folder: Path) -> Path | None:
-    """The nearest folder at or above `folder` in which git would find a repository."""
-    folder = folder.resolve()
-    for candidate in (folder, *folder.parents):
-        if (candidate / ".git").exists():
-            return candidate
-        if (candidate / "HEAD").is_file() and all(
-            (candidate / name).is_dir() for name in ("objects", "refs")
-        ):
-            return candidate
-    return None
-
-
-def refuse_enclosing_repository(scratch: Path) -> None:
-    """Raise UsageError when git, started in `scratch`, would find a repository around it."""
-    found = find_enclosing_repository(scratch)
-    if found is not None:
-        raise UsageError(
-            f"the scratch folder {scratch} lies inside the git repository {found}, so a corpus in "
-            "it would let `git log` show later commits; choose one outside with --scratch or "
-            "COLDRUN_SCRATCH"
-        )
-
-
-def remove_folder(folder: Path) -> None:
-    """Remove a folder and all in it, read-only parts included; nothing left is fine."""
-
-    def make_writable(_function: object, path: str, _error: object) -> None:
-        with contextlib.suppress(OSError):
-            Path(path).parent.chmod(0o700)
-            Path(path).chmod(0o700)
-            if Path(path).is_dir() and not Path(path).is_symlink():
-                shutil.rmtree(path, ignore_errors=True)
-            else:
-                Path(path).unlink()
-
-    shutil.rmtree(folder, onerror=make_writable)
 
 
 def prune_sessions(scratch: Path) -> tuple[str, ...]:

@@ -1,0 +1,74 @@
+"""What an arm brings to the keys of its captures: everything of its own that decides an answer."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.arms.artifacts import (
+    declared_files,
+    describe_interpreter,
+    digest_path,
+    digest_setup,
+    find_binaries,
+)
+from tasks.arms.base import Point
+from tasks.canonical import canonical_json
+from tasks.config import ArmConfig, CommandArm, McpArm, ProductConfig
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmKeyParts:
+    """The parts of a capture's key that depend on the arm and the machine.
+
+    `artifacts` maps the declared files, and "setup", to digests; `binaries` maps programs to
+    their place and digest; `environment` is one digest over the declared variables' values, so
+    that no secret is stored.
+    """
+
+    artifacts: Mapping[str, str]
+    product: Mapping[str, str] | None
+    interpreter: str
+    binaries: Mapping[str, str]
+    environment: str
+
+
+def arm_key_parts(
+    arm: ArmConfig,
+    *,
+    config_dir: Path,
+    point: Point | None,
+    product: ProductConfig | None = None,
+) -> ArmKeyParts:
+    """What an arm brings to the keys of its captures.
+
+    `product` is the configuration that `point` was made from; it tells the set-up.
+
+    Raises:
+        ConfigError: A declared file or program does not exist.
+    """
+    artifacts: dict[str, str] = {}
+    binaries: dict[str, str] = {}
+    environment: dict[str, Any] = {}
+    is_process = isinstance(arm, (CommandArm, McpArm))
+    if isinstance(arm, (CommandArm, McpArm)):
+        for name in declared_files(arm, config_dir=config_dir, has_product=point is not None):
+            artifacts[name] = digest_path(config_dir / name)
+        binaries = find_binaries(arm, point)
+        environment = {
+            "env": {name: os.environ.get(name) for name in arm.env},
+            "set_env": arm.set_env,
+        }
+    if is_process and product is not None and point is not None:
+        artifacts["setup"] = digest_setup(product, config_dir=config_dir)
+    return ArmKeyParts(
+        artifacts=artifacts,
+        product={"commit": point.commit, "tree": point.tree} if is_process and point else None,
+        interpreter=describe_interpreter(),
+        binaries=binaries,
+        environment=hashlib.sha256(canonical_json(environment)).hexdigest(),
+    )
