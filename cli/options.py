@@ -136,3 +136,12 @@ def write_outputs(
 def speaks_to_stderr(json_file: str | None, markdown_file: str | None) -> bool:
     """Whether stdout belongs to a machine-readable report."""
     return "-" in (json_file, markdown_file)
+
+
+def write_json(name: str, text: str) -> None:
+    """Write JSON to a file, or to stdout for `-`.
+
+    Raises:
+        UsageError: The file cannot be written.
+    """
+    write_outputs(json_file=name, markdown_file=None, to_json=text, to_markdown="")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeVar, cast
 
 from prefect import flow
@@ -11,19 +12,22 @@ from prefect.task_runners import ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
 from tasks.arms.base import Point
+from tasks.config import Config
+from tasks.freeze.freeze import FrozenResult
+from tasks.freeze.stage import freeze_stage
+from tasks.mine.stage import mine_stage
 from tasks.report.build import BuiltReport
 from tasks.run.conduct import RunRequest, StartedRun
 from tasks.run.execute import Shard
 from tasks.run.prepare import Evaluation
 from tasks.run.stage import ask_stage, check_out_stage, land_stage, plan_stage
 
-
 Value = TypeVar("Value")
 
 
 def unseen(value: Value) -> Value:
     """Pass a value to a stage by reference: Prefect neither walks through it nor stores it."""
-    return cast(Value, quote(value))
+    return cast("Value", quote(value))
 
 
 @dataclass(slots=True)
@@ -39,6 +43,16 @@ class Control:
         self.is_stopping = True
         if self.started is not None:
             self.started.run.stop()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A configuration that is not frozen yet."""
+
+    name: str
+    config: Config
+    config_dir: Path
+    scratch: Path
 
 
 def evaluate(
@@ -58,7 +72,7 @@ def evaluate(
     @flow(
         name="evaluate",
         flow_run_name=f"evaluate {evaluation.frozen.name}",
-        task_runner=ThreadPoolTaskRunner(max_workers=evaluation.config.run.concurrency),
+        task_runner=ThreadPoolTaskRunner[int](max_workers=evaluation.config.run.concurrency),
         persist_result=False,
         validate_parameters=False,
     )
@@ -70,6 +84,42 @@ def evaluate(
     return evaluate_flow(
         str(evaluation.config_path), evaluation.frozen.digest, request.mode, revision
     )
+
+
+def try_repository(
+    draft: Draft,
+    request: RunRequest,
+    *,
+    on_frozen: Callable[[FrozenResult], Evaluation],
+    control: Control | None = None,
+) -> BuiltReport:
+    """Mine, freeze and evaluate in one flow.
+
+    Args:
+        draft: The configuration that was chosen for the repository.
+        on_frozen: Shows and writes what was frozen, and gives the evaluation that rests on it.
+
+    Raises:
+        ColdrunError: As `evaluate`, and what mining and freezing refuse.
+    """
+    held = control or Control()
+
+    @flow(
+        name="try",
+        flow_run_name=f"try {draft.name}",
+        task_runner=ThreadPoolTaskRunner[int](max_workers=draft.config.run.concurrency),
+        persist_result=False,
+        validate_parameters=False,
+    )
+    def try_flow(repository: str, base: str | None, head: str) -> BuiltReport:
+        del repository, base, head
+        panel = unseen(draft.config.panel)
+        mined = mine_stage(panel, unseen(draft.config_dir), unseen(draft.scratch))
+        frozen = freeze_stage(unseen(draft.config), unseen(mined))
+        return ask_and_land(on_frozen(frozen), request, point=None, control=held)
+
+    panel = draft.config.panel
+    return try_flow(panel.repo or "", panel.base, panel.head)
 
 
 def ask_and_land(

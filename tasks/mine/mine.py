@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tasks.config import PanelConfig
+from tasks.config import Config, PanelConfig
 from tasks.errors import ConfigError
-from tasks.git.clone import open_source
+from tasks.git.clone import is_url, open_source
 from tasks.git.repository import Repository
 from tasks.records import MinedPanel
 
@@ -49,3 +49,11 @@ def open_corpus(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> Repos
         raise ConfigError("`panel.repo` is missing; name the repository by path or URL")
     wanted = tuple(rev for rev in (panel.base, panel.head) if rev and rev != "parent")
     return open_source(panel.repo, relative_to=config_dir, scratch=scratch, wanted=wanted)
+
+
+def with_repo(config: Config, repo: str | None) -> Config:
+    """The configuration with the panel's repository somewhere else."""
+    if repo is None:
+        return config
+    place = repo if is_url(repo) else str(Path(repo).expanduser().resolve())
+    return config.model_copy(update={"panel": config.panel.model_copy(update={"repo": place})})

@@ -45,7 +45,7 @@ def print_report(report: Report, console: Console) -> None:
 
 
 def _arm_table(report: Report) -> Table:
-    table = _table(words.arm_headers(report))
+    table = make_table(words.arm_headers(report))
     for arm in report.arms:
         style = "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
         table.add_row(*(Text(cell) for cell in words.arm_cells(report, arm)), style=style)
@@ -53,13 +53,14 @@ def _arm_table(report: Report) -> Table:
 
 
 def _gate_table(gate: GatePart, n: int) -> Table:
-    table = _table(words.GATE_HEADERS)
+    table = make_table(words.GATE_HEADERS)
     for part in [*gate.against, *gate.compared]:
         table.add_row(*(Text(cell) for cell in words.gate_cells(part, n)))
     return table
 
 
-def _table(headers: list[str]) -> Table:
+def make_table(headers: list[str]) -> Table:
+    """A table without frames; the first two columns are text, the others numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for number, header in enumerate(headers):
         table.add_column(Text(header), justify="left" if number < 2 else "right", no_wrap=True)

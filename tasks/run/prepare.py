@@ -13,14 +13,12 @@ from tasks.config import ArmConfig, Config, ProcessArm, load_config
 from tasks.errors import LockError, UsageError
 from tasks.freeze.check import check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
-from tasks.git.clone import is_url
 from tasks.git.repository import Repository
-from tasks.mine.mine import open_corpus
+from tasks.mine.mine import open_corpus, with_repo
 from tasks.records import Question
 from tasks.run.execute import PlannedArm, plan_asks
 from tasks.run.key import ArmIdentity
 from tasks.run.own_code import interpreter, own_code
-from tasks.run.parts import arm_key_parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +157,8 @@ def identify_arm(
             binaries={},
             environment="",
         )
+    from tasks.run.parts import arm_key_parts
+
     parts = arm_key_parts(
         arm, config_dir=evaluation.config_dir, point=point, product=evaluation.config.product
     )
@@ -241,11 +241,3 @@ def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None
         frozen=frozen,
         scratch=scratch,
     )
-
-
-def with_repo(config: Config, repo: str | None) -> Config:
-    """The configuration with the panel's repository somewhere else."""
-    if repo is None:
-        return config
-    place = repo if is_url(repo) else str(Path(repo).expanduser().resolve())
-    return config.model_copy(update={"panel": config.panel.model_copy(update={"repo": place})})

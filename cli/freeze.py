@@ -1,0 +1,91 @@
+"""`coldrun freeze CONFIG`."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import (
+    catch_errors,
+    config_argument,
+    scratch_option,
+    warehouse_option,
+)
+
+if TYPE_CHECKING:
+    from tasks.freeze.lock import EvaluationFiles
+
+
+@click.command(
+    "freeze",
+    epilog="""\b
+Examples:
+  coldrun freeze configs/click.toml --repo ../click
+  coldrun freeze configs/mytool.toml --force     replace a lock; it remembers the earlier one
+""",
+)
+@config_argument
+@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
+@click.option("--force", is_flag=True, help="Replace a lock that says something else.")
+@warehouse_option
+@scratch_option
+@catch_errors
+def command(
+    config_path: Path, repo: str | None, force: bool, warehouse: Path, scratch: Path
+) -> None:
+    """Mine the panel, show its answer distribution and every null, sample, hash, and lock it.
+
+    Writes NAME.panel.jsonl and NAME.lock beside CONFIG. Freezing again without a change does
+    nothing. Commit both: the lock is what makes a later number mean something.
+    """
+    from rich.console import Console
+
+    from tasks.config import load_config
+    from tasks.freeze.check import check_config
+    from tasks.freeze.freeze import freeze_panel
+    from tasks.freeze.lock import EvaluationFiles
+    from tasks.freeze.write import write_frozen
+    from tasks.mine.mine import mine_panel, with_repo
+    from tasks.report.panel import print_frozen
+
+    config = with_repo(load_config(config_path), repo)
+    check_config(config)
+    files = EvaluationFiles(config_path)
+    mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
+    result = freeze_panel(config, mined)
+    console = Console(highlight=False)
+    print_frozen(config, result, console)
+    written = write_frozen(
+        files,
+        result,
+        force=force,
+        had_runs=_has_runs(warehouse, files),
+        now=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
+    )
+    words = {
+        "frozen": f"wrote {files.panel} and {files.lock}",
+        "unchanged": f"{files.lock} is up to date; nothing was written",
+        "replaced": f"replaced {files.panel} and {files.lock}; the lock remembers the earlier hash",
+    }
+    console.print(words[written], soft_wrap=True)
+
+
+def _has_runs(warehouse: Path, files: EvaluationFiles) -> bool:
+    """Whether a run of the panel that is frozen now exists."""
+    from tasks.errors import LockError
+    from tasks.freeze.lock import read_lock
+    from warehouse.reader import connect, select_rows
+
+    if not warehouse.exists():
+        return False
+    try:
+        digest = read_lock(files)["panel"]["digest"]
+    except LockError:
+        return False
+    rows = select_rows(
+        connect(warehouse), "SELECT count(*) AS n FROM runs WHERE panel_digest = ?", [digest]
+    )
+    return bool(rows[0]["n"])

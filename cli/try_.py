@@ -1,0 +1,152 @@
+"""`coldrun try PATH_OR_URL`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import hashlib
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import (
+    catch_errors,
+    report_options,
+    scratch_option,
+    verbose_option,
+    warehouse_option,
+)
+
+if TYPE_CHECKING:
+    from tasks.freeze.freeze import FrozenResult
+    from tasks.run.prepare import Evaluation
+
+PANEL_TASKS = 100
+"""How many solvable tasks the chosen range has, about."""
+
+
+@click.command(
+    "try",
+    epilog="""\b
+Examples:
+  coldrun try https://github.com/pallets/click
+  coldrun try ../mytool --json -
+  coldrun try .
+""",
+)
+@click.argument("source", metavar="PATH_OR_URL")
+@click.option("--head", default="HEAD", show_default=True, help="The newest commit to ask about.")
+@click.option(
+    "--tasks",
+    type=click.IntRange(min=2),
+    default=PANEL_TASKS,
+    show_default=True,
+    help="About how many tasks to ask.",
+)
+@report_options
+@warehouse_option
+@scratch_option
+@verbose_option
+@catch_errors
+def command(
+    source: str,
+    head: str,
+    tasks: int,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
+    verbose: bool,
+) -> None:
+    """Ask grep and BM25 to find the files of past commits, and say whether that beats nothing.
+
+    Picks a base commit so that about 100 later commits can be asked about, mines their messages as
+    questions and their files as answers, freezes the panel, runs the built-in arms, and prints
+    them below the null strategies. Prints the configuration that does the same again.
+    """
+    from cli.evaluating import Outputs, print_outcome, run_flow
+    from tasks.config import parse_config
+    from tasks.git.clone import is_url, open_source
+    from tasks.mine.pick_base import pick_base
+    from tasks.run.conduct import RunRequest
+
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
+    console = outputs.console()
+    place = source if is_url(source) else str(Path(source).expanduser().resolve())
+    repository = open_source(place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,))
+    draft = parse_config({"panel": {"kind": "commit-files", "repo": place, "base": head}})
+    tip = repository.resolve(head)
+    base = pick_base(repository, head, draft.panel, wanted=tasks)
+    text = CONFIG.format(repo=toml_text(place), base=base.commit, head=tip.commit, size=tasks)
+    folder = scratch / "try" / hashlib.sha256(text.encode()).hexdigest()[:16]
+    name = Path(source.rstrip("/")).name.removesuffix(".git") or "try"
+    config_path = _write_config(folder, name, text)
+    console.print(f"picked base {base.commit}, head {tip.commit}", soft_wrap=True)
+    console.print(f"the same again: coldrun run {config_path}, which says", soft_wrap=True)
+    for line in text.splitlines():
+        console.print(f"  {line}", soft_wrap=True, style="dim", markup=False)
+
+    from tasks.config import load_config
+
+    config = load_config(config_path)
+
+    def on_frozen(result: FrozenResult) -> Evaluation:
+        from tasks.freeze.lock import EvaluationFiles
+        from tasks.freeze.write import write_frozen
+        from tasks.report.panel import print_frozen
+        from tasks.run.prepare import load_evaluation
+
+        print_frozen(config, result, console)
+        console.print()
+        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+        files = EvaluationFiles(config_path)
+        write_frozen(files, result, force=True, had_runs=False, now=now)
+        return load_evaluation(config_path, scratch=scratch)
+
+    def run(control: object, on_progress: object) -> object:
+        from flows.evaluate import Draft, try_repository
+
+        return try_repository(
+            Draft(name=name, config=config, config_dir=folder, scratch=scratch),
+            replace(RunRequest(warehouse=warehouse), on_progress=on_progress),
+            on_frozen=on_frozen,
+            control=control,
+        )
+
+    built = run_flow(run, scratch=scratch, verbose=verbose)
+    sys.exit(print_outcome(built, config_path, outputs))
+
+
+CONFIG = """\
+[panel]
+kind = "commit-files"
+repo = {repo}
+base = "{base}"
+head = "{head}"
+
+[sample]
+size = {size}
+"""
+
+
+def toml_text(text: str) -> str:
+    """A TOML basic string."""
+    import json
+
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _write_config(folder: Path, name: str, text: str) -> Path:
+    from tasks.errors import StorageError
+    from tasks.freeze.write import write_whole
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write {folder}: {error.strerror}; name a writable folder with --scratch"
+        ) from None
+    write_whole(folder / f"{name}.toml", text.encode())
+    return folder / f"{name}.toml"
