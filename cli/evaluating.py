@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cli.options import speaks_to_stderr, write_outputs
+from cli.options import people_console, speaks_to_stderr, write_outputs
 
 if TYPE_CHECKING:
     from flows.evaluate import Control
@@ -37,8 +37,7 @@ class Outputs:
 
     def console(self) -> Console:
         """Where text for people goes: stdout, unless a machine reads that."""
-        is_taken = speaks_to_stderr(self.json_file, self.markdown_file)
-        return Console(stderr=is_taken, highlight=False)
+        return people_console(stderr=speaks_to_stderr(self.json_file, self.markdown_file))
 
 
 def evaluate_and_report(
@@ -63,7 +62,7 @@ def run_flow(
     run: Callable[[Control, OnProgress], BuiltReport], *, scratch: Path, verbose: bool
 ) -> BuiltReport:
     """Call `run` with a Prefect server at hand, progress on stderr, and Ctrl-C as a stop."""
-    errors = Console(stderr=True, highlight=False)
+    errors = people_console(stderr=True)
     with prefect_server(scratch, errors, verbose=verbose):
         from flows.evaluate import Control
         from tasks.report.progress import show_progress
@@ -78,7 +77,7 @@ def print_outcome(built: BuiltReport, config_path: Path, outputs: Outputs) -> in
     report = built.report
     print_report_outputs(report, outputs)
     if report.status == "interrupted":
-        Console(stderr=True, highlight=False).print(
+        people_console(stderr=True).print(
             f"interrupted; continue with: coldrun run {config_path} --resume {report.run_id}",
             soft_wrap=True,
         )

@@ -41,8 +41,7 @@ def command(
     Writes NAME.panel.jsonl and NAME.lock beside CONFIG. Freezing again without a change does
     nothing. Commit both: the lock is what makes a later number mean something.
     """
-    from rich.console import Console
-
+    from cli.options import people_console
     from tasks.config import load_config
     from tasks.freeze.check import check_config
     from tasks.freeze.freeze import freeze_panel
@@ -56,7 +55,7 @@ def command(
     files = EvaluationFiles(config_path)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    console = Console(highlight=False)
+    console = people_console()
     print_frozen(config, result, console)
     written = write_frozen(
         files,

@@ -32,8 +32,7 @@ def command(config_path: Path, repo: str | None, json_file: str | None, scratch:
 
     Writes nothing unless --json is given. With a [split], only the dev part is shown.
     """
-    from rich.console import Console
-
+    from cli.options import people_console
     from tasks.config import load_config
     from tasks.errors import UsageError
     from tasks.freeze.check import check_config
@@ -47,7 +46,7 @@ def command(config_path: Path, repo: str | None, json_file: str | None, scratch:
     check_config(config)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    print_frozen(config, result, Console(highlight=False, stderr=json_file == "-"))
+    print_frozen(config, result, people_console(stderr=json_file == "-"))
     if json_file is not None:
         data = panel_to_bytes(split_tasks(mined.tasks, config.split)[0])
         if json_file == "-":

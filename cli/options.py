@@ -7,11 +7,17 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from tasks.errors import ColdrunError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+WIDE = 200
+"""Columns of output that goes to no terminal."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -131,6 +137,14 @@ def write_outputs(
                 Path(name).write_text(text + "\n", encoding="utf-8")
             except OSError as error:
                 raise UsageError(f"cannot write {name}: {error.strerror}") from None
+
+
+def people_console(*, stderr: bool = False) -> Console:
+    """A console for people. A file or pipe gets lines as long as they need to be."""
+    from rich.console import Console
+
+    console = Console(stderr=stderr, highlight=False)
+    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
 def speaks_to_stderr(json_file: str | None, markdown_file: str | None) -> bool:

@@ -26,9 +26,7 @@ Examples:
 @catch_errors
 def command(name: str | None, limit: int, json_file: str | None, warehouse: Path) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
-    from rich.console import Console
-
-    from cli.options import write_json
+    from cli.options import people_console, write_json
     from tasks.report.terminal import make_table
 
     rows = _landed(warehouse, name, limit)
@@ -37,7 +35,7 @@ def command(name: str | None, limit: int, json_file: str | None, warehouse: Path
         write_json(json_file, json.dumps({"runs": rows, "unfinished": unfinished}, indent=1))
     if json_file == "-":
         return
-    console = Console(highlight=False)
+    console = people_console()
     if not rows and not unfinished:
         console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
         return

@@ -20,11 +20,17 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
+    from cli.evaluating import OnProgress
+    from flows.evaluate import Control
     from tasks.freeze.freeze import FrozenResult
+    from tasks.report.build import BuiltReport
     from tasks.run.prepare import Evaluation
 
 PANEL_TASKS = 100
-"""How many solvable tasks the chosen range has, about."""
+"""How many tasks are asked."""
+
+POOL = 4
+"""Solvable tasks to choose from, per task asked: drawn from more, no single file dominates."""
 
 
 @click.command(
@@ -43,7 +49,7 @@ Examples:
     type=click.IntRange(min=2),
     default=PANEL_TASKS,
     show_default=True,
-    help="About how many tasks to ask.",
+    help="How many tasks to ask.",
 )
 @report_options
 @warehouse_option
@@ -62,9 +68,10 @@ def command(
 ) -> None:
     """Ask grep and BM25 to find the files of past commits, and say whether that beats nothing.
 
-    Picks a base commit so that about 100 later commits can be asked about, mines their messages as
-    questions and their files as answers, freezes the panel, runs the built-in arms, and prints
-    them below the null strategies. Prints the configuration that does the same again.
+    Picks a base commit with some 400 later commits whose files were there already, mines their
+    messages as questions and their files as answers, draws 100 in which no file dominates, freezes
+    that panel, runs the built-in arms, and prints them below the null strategies. Prints the
+    configuration that does the same again.
     """
     from cli.evaluating import Outputs, print_outcome, run_flow
     from tasks.config import parse_config
@@ -78,7 +85,7 @@ def command(
     repository = open_source(place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,))
     draft = parse_config({"panel": {"kind": "commit-files", "repo": place, "base": head}})
     tip = repository.resolve(head)
-    base = pick_base(repository, head, draft.panel, wanted=tasks)
+    base = pick_base(repository, head, draft.panel, wanted=POOL * tasks)
     text = CONFIG.format(repo=toml_text(place), base=base.commit, head=tip.commit, size=tasks)
     folder = scratch / "try" / hashlib.sha256(text.encode()).hexdigest()[:16]
     name = Path(source.rstrip("/")).name.removesuffix(".git") or "try"
@@ -105,7 +112,7 @@ def command(
         write_frozen(files, result, force=True, had_runs=False, now=now)
         return load_evaluation(config_path, scratch=scratch)
 
-    def run(control: object, on_progress: object) -> object:
+    def run(control: Control, on_progress: OnProgress) -> BuiltReport:
         from flows.evaluate import Draft, try_repository
 
         return try_repository(

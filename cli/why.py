@@ -41,15 +41,13 @@ def command(
     del scratch
     import json
 
-    from rich.console import Console
-
-    from cli.options import write_json
+    from cli.options import people_console, write_json
     from tasks.report.why import explain_answer, why_lines
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     if json_file is not None:
         write_json(json_file, json.dumps(found.to_values(), indent=1))
     if json_file != "-":
-        console = Console(highlight=False)
+        console = people_console()
         for line in why_lines(found):
             console.print(line, soft_wrap=True, markup=False)

@@ -61,9 +61,15 @@ def _gate_table(gate: GatePart, n: int) -> Table:
 
 def make_table(headers: list[str]) -> Table:
     """A table without frames; the first two columns are text, the others numbers."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for number, header in enumerate(headers):
-        table.add_column(Text(header), justify="left" if number < 2 else "right", no_wrap=True)
+        is_text = number < 2
+        table.add_column(
+            Text(header),
+            justify="left" if is_text else "right",
+            no_wrap=not is_text,
+            overflow="fold",
+        )
     return table
 
 

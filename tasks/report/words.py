@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tasks.records import DROP_REASONS
 from tasks.report.model import AgainstPart, ArmPart, GatePart, MeasurePart, Report
 
 MEASURED_NOTHING = "** measured nothing **"
@@ -111,31 +112,39 @@ def arm_cells(report: Report, arm: ArmPart) -> list[str]:
     primary, *others = measure_names(report)
     cells = [arm.name, arm.role]
     if arm.is_withheld:
-        return [*cells, MEASURED_NOTHING, *("·" for _ in others), *_run_cells(arm)]
-    cells.append(score_words(arm.measures[primary], arm.n))
-    cells += [_short_score(arm.measures[name]) for name in others]
-    return [*cells, *_run_cells(arm)]
+        cells += [MEASURED_NOTHING, *("·" for _ in others)]
+    else:
+        cells.append(_primary_cell(arm.measures[primary]))
+        cells += [f"{arm.measures[name].value:.3f}" for name in others]
+    return cells + [cell for _, cell in _run_columns(report, arm)]
 
 
 def arm_headers(report: Report) -> list[str]:
     """The headers over `arm_cells`."""
     primary, *others = measure_names(report)
-    n = report.counts.tasks
-    return ["arm", "role", f"{primary} (n = {n})", *others, "infra", "s/answer"]
+    columns = [header for header, _ in _run_columns(report, report.arms[0])]
+    return ["arm", "role", f"{primary}, n = {report.counts.tasks}", *others, *columns]
 
 
-def _short_score(part: MeasurePart) -> str:
-    return f"{part.value:.3f}" if part.count is None else f"{part.value:.3f} ({part.count})"
+def _primary_cell(part: MeasurePart) -> str:
+    count = "" if part.count is None else f" ({part.count})"
+    return f"{part.value:.3f}{count} [{part.low:.2f}, {part.high:.2f}]"
 
 
-def _run_cells(arm: ArmPart) -> list[str]:
-    if arm.role == "null":
-        return ["", ""]
-    seconds = "replayed" if arm.answer_seconds is None else f"{arm.answer_seconds:.4f}"
-    return [str(arm.infra), seconds]
+def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
+    """Columns about the answering itself; those that are zero for all arms are left out."""
+    is_null = arm.role == "null"
+    for header in ("infra", "abstained", "degraded"):
+        if any(getattr(other, header) for other in report.arms):
+            yield header, "" if is_null else str(getattr(arm, header))
+    yield "s each", "" if is_null else _seconds(arm)
 
 
-GATE_HEADERS = ["against", "role", "its score", "difference", "tasks up", "tasks down", "p"]
+def _seconds(arm: ArmPart) -> str:
+    return "replayed" if arm.answer_seconds is None else f"{arm.answer_seconds:.4f}"
+
+
+GATE_HEADERS = ["against", "role", "score", "tasks more (points)", "up", "down", "p"]
 
 
 def gate_cells(part: AgainstPart, n: int) -> list[str]:
@@ -144,7 +153,7 @@ def gate_cells(part: AgainstPart, n: int) -> list[str]:
         part.arm,
         part.role,
         "" if part.value is None else f"{part.value:.3f}",
-        f"{100 * part.difference:+.1f} points ({part.difference * n:+.1f} tasks)",
+        f"{part.difference * n:+.1f} ({100 * part.difference:+.1f})",
         "–" if part.up is None else str(part.up),
         "–" if part.down is None else str(part.down),
         p_words(part.p),
@@ -174,7 +183,9 @@ def panel_line(report: Report) -> str:
     """Where the denominator comes from."""
     panel = report.panel
     drops = ", ".join(
-        f"{number} {reason.replace('_', ' ')}" for reason, number in panel.drops.items() if number
+        f"{panel.drops[reason]} {reason.replace('_', ' ')}"
+        for reason in DROP_REASONS
+        if panel.drops.get(reason)
     )
     dropped = f" ({drops})" if drops else ""
     return (
