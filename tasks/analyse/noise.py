@@ -109,7 +109,7 @@ def net_band(n: int, flip_rate: float, *, probability: float = 0.95) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TotalSpread:
-    """The standard deviation of a run total from totals alone, with its 95 % upper limit."""
+    """The standard deviation of run totals, and its one-sided 95 % upper limit."""
 
     sd: float
     sd_upper: float
@@ -121,13 +121,13 @@ def spread_of_totals(totals: Sequence[float], *, confidence: float = 0.95) -> To
     Returns:
         None with fewer than two totals.
 
-    Source: chi-square interval of a normal variance, two-sided, R - 1 degrees of freedom.
+    Source: one-sided chi-square limit of a normal variance, R - 1 degrees of freedom.
     """
     count = len(totals)
     if count < 2:
         return None
     variance = float(np.var(totals, ddof=1))
-    quantile = float(special.chdtri(count - 1, 1 - (1 - confidence) / 2))
+    quantile = float(special.chdtri(count - 1, confidence))
     return TotalSpread(sqrt(variance), sqrt((count - 1) * variance / quantile))
 
 
