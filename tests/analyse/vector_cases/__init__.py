@@ -1,0 +1,1 @@
+"""Cases that compute the vectors, one module per part of the method."""
