@@ -96,6 +96,9 @@ class TokenCache:
     def _connect(self) -> Iterator[sqlite3.Connection]:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise self._unusable(error) from error
+        try:
             with closing(
                 sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)
             ) as connection:
@@ -103,11 +106,14 @@ class TokenCache:
                 connection.execute("PRAGMA synchronous = NORMAL")
                 connection.execute(_SCHEMA)
                 yield connection
-        except (OSError, sqlite3.Error) as error:
-            raise StorageError(
-                f"the token cache {self.path} cannot be used: {error}; "
-                "free space, or delete the file (it is rebuilt when needed)"
-            ) from error
+        except sqlite3.Error as error:
+            raise self._unusable(error) from error
+
+    def _unusable(self, error: Exception) -> StorageError:
+        return StorageError(
+            f"the token cache {self.path} cannot be used: {error}; "
+            "free space, or delete the file (it is rebuilt when needed)"
+        )
 
 
 class _Row(NamedTuple):
