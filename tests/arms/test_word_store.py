@@ -1,0 +1,106 @@
+"""Counting substrings in distinct runs, against counting them in the text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.arms import word_store as word_store_module
+from tasks.arms.base import Corpus, CorpusTree
+from tasks.arms.documents import CorpusReader, DocumentSet
+from tasks.arms.word_store import WordStore, build_chunk, merge_chunks
+from tasks.git.repository import Repository
+from tests.arms.conftest import GitRepo
+
+MakeRepo = Callable[..., GitRepo]
+texts = st.lists(st.text(st.sampled_from("aAbBß_ \n.İé0"), max_size=40), max_size=6)
+words = st.text(st.sampled_from("abß_é0"), min_size=1, max_size=4)
+
+
+def count_slowly(text: str, word: str) -> int:
+    return text.lower().count(word)
+
+
+@given(texts, words)
+def test_find_any_text_equals_counting_in_it(contents: list[str], word: str) -> None:
+    """Weighted counts over distinct runs are the counts of `str.count`."""
+    chunk = build_chunk(enumerate(contents))
+    units, counts = chunk.find(word)
+    got = dict(zip(units.tolist(), counts.tolist(), strict=True))
+    expected = {n: count_slowly(text, word) for n, text in enumerate(contents)}
+    assert got == {n: count for n, count in expected.items() if count}
+
+
+@given(texts, texts, texts, words)
+def test_merge_chunks_any_chunks_find_the_same(
+    first: list[str], second: list[str], third: list[str], word: str
+) -> None:
+    """Merging changes how entries are kept, not what they say."""
+    numbered = list(enumerate([*first, *second, *third]))
+    cut, end = len(first), len(first) + len(second)
+    chunks = [build_chunk(part) for part in (numbered[:cut], numbered[cut:end], numbered[end:])]
+    merged = merge_chunks(chunks)
+    assert len(merged) < len(chunks)
+    assert totals(merged, word) == totals(chunks, word)
+
+
+def totals(chunks: list[word_store_module.WordChunk], word: str) -> dict[int, int]:
+    found = [chunk.find(word) for chunk in chunks]
+    return {u: c for units, counts in found for u, c in zip(units.tolist(), counts, strict=True)}
+
+
+def sets_at(repo: GitRepo) -> tuple[DocumentSet, ...]:
+    head = repo.head
+    tree = CorpusTree(git_dir=repo.open().git_dir, commit=head.commit, tree=head.tree)
+    return CorpusReader(Corpus(trees={".": tree})).list_trees()
+
+
+@pytest.mark.parametrize("limit", [0, 10**9])
+def test_view_trees_of_a_history_count_as_their_files_do(
+    make_repo: MakeRepo, monkeypatch: pytest.MonkeyPatch, limit: int
+) -> None:
+    """One growing store counts every tree as reading its files does, even when it forgets."""
+    monkeypatch.setattr(word_store_module, "MAXIMUM_ENTRIES", limit)
+    monkeypatch.setattr(word_store_module, "MAXIMUM_CHUNKS", 3)
+    repo, store = make_repo(), WordStore()
+    for number in range(8):
+        content = f"Word{number} sub-word in_words " * number
+        repo.commit({f"f{number}.py": content, "same.py": content, "bin": b"word\0"})
+        sets = sets_at(repo)
+        view = store.view(sets)
+        for word in ("word", f"word{number}", "absent"):
+            expected = [
+                0 if each.path == "bin" else count_slowly((repo.path / each.path).read_text(), word)
+                for each in sets[0].documents
+            ]
+            assert view.count(word).tolist() == expected
+        assert store.count_unread(sets) == (1, 0)
+
+
+def test_count_more_words_than_remembered_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory of looked-for words is bounded and never wrong."""
+    monkeypatch.setattr(word_store_module, "REMEMBERED_WORDS", 2)
+    chunk = build_chunk([(1, "one two three four")])
+    for word in re.findall(r"\w+", "one two three four one two"):
+        assert [values.tolist() for values in chunk.find(word)] == [[1], [1]]
+        assert len(chunk.found) <= 2
+
+
+def test_view_failed_read_is_tried_again(
+    make_repo: MakeRepo, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A blob that could not be read once is not taken for an empty one afterwards."""
+    repo, store = make_repo(files={"a.py": "word"}), WordStore()
+    with monkeypatch.context() as patch:
+        patch.setattr(Repository, "read_blobs", _fail)
+        with pytest.raises(OSError, match="gone"):
+            store.view(sets_at(repo))
+    assert store.view(sets_at(repo)).count("word").tolist() == [1]
+
+
+def _fail(*_: object) -> None:
+    raise OSError("gone")
