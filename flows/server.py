@@ -13,6 +13,7 @@ import contextlib
 import logging
 import os
 import shutil
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -101,8 +102,8 @@ def use_server(
 ) -> Iterator[ServerHandle]:
     """Have a Prefect server for as long as the context lasts, and Prefect set up to use it.
 
-    The environment of this process is changed for the context, so Prefect must not be imported
-    before, and only one context may be open at a time.
+    The environment of this process is changed for the context, so only one context may be open at
+    a time. Prefect may be imported before, at the price of its own log settings until then.
 
     Args:
         scratch: The scratch folder.
@@ -127,10 +128,17 @@ def use_server(
             or stack.enter_context(_own_server(folders, announce))
         )
         variables = prefect_environment(scratch, verbose=verbose)
+        # Prefect stores the exception of a flow that failed, whatever its settings say
+        variables["PREFECT_RESULTS_LOCAL_STORAGE_PATH"] = stack.enter_context(
+            tempfile.TemporaryDirectory(
+                prefix=f"{os.getpid()}-", dir=folders.own, ignore_cleanup_errors=True
+            )
+        )
         variables["PREFECT_API_URL"] = server.api_url
         if server.kind != "given":
             variables |= _without_proxy()
         stack.enter_context(_environment(variables))
+        _refresh_prefect()
         if is_awaited:
             server.wait_until_ready()
         yield server
@@ -324,6 +332,17 @@ def _without_proxy() -> dict[str, str]:
     hosts = [os.environ.get("no_proxy") or os.environ.get("NO_PROXY") or "", "127.0.0.1"]
     value = ",".join(host for host in hosts if host)
     return {"no_proxy": value, "NO_PROXY": value}
+
+
+def _refresh_prefect() -> None:
+    """Let a Prefect that is imported already read the environment again."""
+    if "prefect" not in sys.modules:
+        return
+    from prefect.context import refresh_global_settings_context
+    from prefect.logging.configuration import setup_logging
+
+    refresh_global_settings_context()
+    setup_logging()
 
 
 def _silence(*, verbose: bool) -> None:

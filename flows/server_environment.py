@@ -9,8 +9,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-PROFILE: Final = "coldrun"
-PROFILE_TEXT: Final = f'active = "{PROFILE}"\n\n[profiles.{PROFILE}]\n'
+# of Prefect's own profiles the one it falls back to; the file of the user's is not there to be read
+_NO_PROFILE: Final = "ephemeral"
 
 _OFFLINE: Final = {
     "DO_NOT_TRACK": "1",
@@ -63,7 +63,7 @@ def prefect_environment(scratch: Path, *, verbose: bool) -> dict[str, str]:
         **_OFFLINE,
         "PREFECT_HOME": str(home),
         "PREFECT_PROFILES_PATH": str(home / "profiles.toml"),
-        "PREFECT_PROFILE": PROFILE,
+        "PREFECT_PROFILE": _NO_PROFILE,
         "PREFECT_LOGGING_LEVEL": "INFO" if verbose else "CRITICAL",
         "PREFECT_LOGGING_INTERNAL_LEVEL": "WARNING" if verbose else "CRITICAL",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING" if verbose else "CRITICAL",
@@ -102,7 +102,7 @@ def server_environment(
         **_OFFLINE,
         "PREFECT_HOME": str(home),
         "PREFECT_PROFILES_PATH": str(home / "profiles.toml"),
-        "PREFECT_PROFILE": PROFILE,
+        "PREFECT_PROFILE": _NO_PROFILE,
         "PREFECT_LOGGING_LEVEL": "WARNING",
         "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
         "PREFECT_LOGGING_COLORS": "false",

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from flows.server_environment import PROFILE_TEXT, server_environment
+from flows.server_environment import server_environment
 from tasks.errors import ColdrunError, StorageError
 
 START_SECONDS: Final = 300.0
@@ -83,7 +83,6 @@ def launch(
     """
     database = home / "prefect.db"
     try:
-        (home / "profiles.toml").write_text(PROFILE_TEXT, encoding="utf-8")
         is_copied = not database.exists() and _copy_template(template, database)
         output = log.open("wb")
     except OSError as error:

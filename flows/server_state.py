@@ -24,7 +24,6 @@ from typing import Final
 
 import psutil
 
-from flows.server_environment import PROFILE_TEXT
 from flows.server_launch import PROGRAM, Launched, kill_group
 from tasks.errors import StorageError
 
@@ -40,7 +39,7 @@ class Folders:
 
     @property
     def own(self) -> Path:
-        """The databases of own servers."""
+        """What belongs to one run: the database of its own server, and what Prefect stores."""
         return self.root / "own"
 
     @property
@@ -135,7 +134,6 @@ def prepare(scratch: Path) -> Folders:
     try:
         for folder in (folders.own, folders.logs, folders.background):
             folder.mkdir(parents=True, exist_ok=True)
-        (folders.root / "profiles.toml").write_text(PROFILE_TEXT, encoding="utf-8")
     except OSError as error:
         raise StorageError(
             f"the scratch folder {scratch} cannot be written ({error.strerror}); name another one "
