@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import signal
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,9 +11,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from cli.options import people_console, speaks_to_stderr, write_outputs
+from tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
     from flows.evaluate import Control
+    from flows.server import ServerHandle
     from tasks.report.build import BuiltReport
     from tasks.report.model import Report
     from tasks.run.conduct import RunRequest
@@ -25,6 +25,12 @@ if TYPE_CHECKING:
     OnProgress = Callable[[Progress], None]
 
 INTERRUPTED = 130
+
+
+class InterruptedRunError(ColdrunError):
+    """A run was stopped before it could land what had finished."""
+
+    exit_code = INTERRUPTED
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,15 +67,34 @@ def evaluate_and_report(
 def run_flow(
     run: Callable[[Control, OnProgress], BuiltReport], *, scratch: Path, verbose: bool
 ) -> BuiltReport:
-    """Call `run` with a Prefect server at hand, progress on stderr, and Ctrl-C as a stop."""
+    """Call `run` with a Prefect server at hand, progress on stderr, and Ctrl-C as a stop.
+
+    Raises:
+        KeyboardInterrupt: It was stopped before a run began.
+        InterruptedRunError: It was stopped, and could not land in time; nothing is lost.
+    """
     errors = people_console(stderr=True)
-    with prefect_server(scratch, errors, verbose=verbose):
+    with prefect_server(scratch, errors, verbose=verbose) as server:
         from flows.evaluate import Control
+        from flows.quiet import FlowInterrupted
+        from flows.quiet import run_flow as call_flow
         from tasks.report.progress import show_progress
 
         control = Control()
-        with stop_on_signal(control.stop), show_progress(errors) as on_progress:
-            return run(control, on_progress)
+        with show_progress(errors) as on_progress:
+            try:
+                return call_flow(server, lambda: run(control, on_progress), stop=control.stop)
+            except FlowInterrupted as interruption:
+                if interruption.value is not None:
+                    built: BuiltReport = interruption.value
+                    return built
+                if control.started is None:
+                    raise KeyboardInterrupt from None
+                raise InterruptedRunError(
+                    f"interrupted before the answers could land; they are kept, continue with: "
+                    f"coldrun run {control.started.evaluation.config_path} "
+                    f"--resume {control.started.run_id}"
+                ) from None
 
 
 def print_outcome(built: BuiltReport, config_path: Path, outputs: Outputs) -> int:
@@ -100,7 +125,7 @@ def print_report_outputs(report: Report, outputs: Outputs) -> None:
 
 
 @contextmanager
-def prefect_server(scratch: Path, console: Console, *, verbose: bool) -> Iterator[None]:
+def prefect_server(scratch: Path, console: Console, *, verbose: bool) -> Iterator[ServerHandle]:
     """A Prefect server for a while, and Prefect's settings in place before it is imported."""
     from flows.server import use_server
 
@@ -111,29 +136,4 @@ def prefect_server(scratch: Path, console: Console, *, verbose: bool) -> Iterato
         import flows.evaluate  # noqa: F401 - its two seconds pass while the server starts
 
         server.wait_until_ready()
-        yield
-
-
-@contextmanager
-def stop_on_signal(stop: Callable[[], None]) -> Iterator[None]:
-    """Turn the first Ctrl-C or SIGTERM into an orderly stop; the second one interrupts."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    seen: list[int] = []
-
-    def on_signal(number: int, frame: object) -> None:
-        del frame
-        seen.append(number)
-        if len(seen) > 1:
-            raise KeyboardInterrupt
-        # not in the handler itself: ending sessions takes locks that this thread may hold
-        threading.Thread(target=stop, name="stop", daemon=True).start()
-
-    signals = (signal.SIGINT, signal.SIGTERM)
-    earlier = {number: signal.signal(number, on_signal) for number in signals}
-    try:
-        yield
-    finally:
-        for number, handler in earlier.items():
-            signal.signal(number, handler)
+        yield server

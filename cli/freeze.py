@@ -67,6 +67,7 @@ def command(
     words = {
         "frozen": f"wrote {files.panel} and {files.lock}",
         "unchanged": f"{files.lock} is up to date; nothing was written",
+        "restored": f"wrote {files.panel} again, as {files.lock} has it",
         "replaced": f"replaced {files.panel} and {files.lock}; the lock remembers the earlier hash",
     }
     console.print(words[written], soft_wrap=True)

@@ -146,8 +146,8 @@ def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
         data = files.panel.read_bytes()
     except OSError as error:
         raise LockError(
-            f"cannot read the frozen panel {files.panel} ({error.strerror}); restore it from "
-            f"version control, or mine it again with `coldrun freeze {files.config} --force`"
+            f"cannot read the frozen panel {files.panel} ({error.strerror}); mine it again with "
+            f"`coldrun freeze {files.config}`, which checks it against the lock"
         ) from None
     check_digest(files, expected=lock["panel"]["digest"], found=digest_bytes(data))
     changed = changed_settings(lock["settings"], locked_settings(config))

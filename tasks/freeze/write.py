@@ -12,11 +12,12 @@ from tasks.freeze.freeze import FrozenResult
 from tasks.freeze.lock import (
     EvaluationFiles,
     changed_settings,
+    check_digest,
     lock_to_bytes,
     read_lock,
 )
 
-Written = Literal["frozen", "unchanged", "replaced"]
+Written = Literal["frozen", "unchanged", "restored", "replaced"]
 
 
 def write_frozen(
@@ -30,11 +31,11 @@ def write_frozen(
         now: The present time, ISO 8601 in UTC.
 
     Returns:
-        `frozen` the first time, `unchanged` when all is as it was (nothing is written), else
-        `replaced`.
+        `frozen` the first time, `unchanged` when all is as it was (nothing is written),
+        `restored` when the lock was there and the panel was not, else `replaced`.
 
     Raises:
-        LockError: The lock says something else and `force` is false.
+        LockError: The lock or the panel's bytes say something else and `force` is false.
         StorageError: The folder cannot be written; nothing half-written stays.
     """
     lock = {**result.lock, "frozen_at": now}
@@ -50,9 +51,15 @@ def write_frozen(
     same_lock = {**earlier, "frozen_at": now, "history": []} == {**lock, "history": []}
     if same_lock and _has_bytes(files.panel, result.panel):
         return "unchanged"
-    if same_lock:
+    if same_lock and (force or not files.panel.exists()):
         _write_all(files, result.panel, earlier)
-        return "replaced"
+        return "restored"
+    if same_lock:
+        check_digest(
+            files,
+            expected=earlier["panel"]["digest"],
+            found=digest_bytes(files.panel.read_bytes()),
+        )
     changed = changed_settings(earlier["settings"], lock["settings"])
     if not force:
         what = ", ".join(changed) or "the history, the miner or the clone"
