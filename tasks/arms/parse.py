@@ -159,7 +159,20 @@ def _read_output(raw: str, arm: ProcessArm) -> list[str]:
             return protocol_items(document)
         if isinstance(document, list):
             return protocol_items({"items": document})
-    return [line.strip() for line in raw.splitlines() if line.strip()]
+    return _bare_paths(raw, arm)
+
+
+def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
+    """One path a line, for a program without a parser; prose is told apart from paths."""
+    lines = [line.strip() for line in raw.splitlines() if line.strip()]
+    if any(not re.search(r"\s", line) for line in lines):
+        return lines
+    if _says_nothing_found([raw], arm):
+        return []
+    raise _ProblemError(
+        "the output is prose, not one path a line; say how to read it with `items` (JSON path) or "
+        f"`items_regex`; it begins {_shorten(raw)}"
+    )
 
 
 def _read_tool_result(raw: str, arm: McpArm) -> list[str]:
@@ -242,7 +255,10 @@ def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str])
         if values:
             return list(_flatten(values, path))
         is_honestly_empty = is_honestly_empty or bool(stem.find(document))
-    if is_honestly_empty or _says_nothing_found(texts, arm):
+    if is_honestly_empty:
+        return []
+    words = list(_field_texts(documents, STATUS_FIELDS)) if documents else texts
+    if (words or not documents) and _says_nothing_found(words, arm):
         return []
     if not documents:
         raise _ProblemError(
@@ -310,12 +326,16 @@ def _says_nothing_found(texts: Sequence[str], arm: ProcessArm) -> bool:
 def _normalise(item: str, answer: AnswerKind, corpus_dir: str | None) -> str:
     if answer == "set":
         return item.strip()
-    text = item.strip().removeprefix("file://").replace("\\", "/")
+    text = item.removeprefix("file://").replace("\\", "/")
+    path = ""
+    while text := text.strip():
+        path = posixpath.normpath(text)
+        if path == text:
+            break
+        text = path
     if not text:
         return ""
-    is_absolute = text.startswith("/")
-    path = posixpath.normpath(text)
-    if is_absolute:
+    if path.startswith("/"):
         folder = None if corpus_dir is None else posixpath.normpath(corpus_dir)
         path = "/" + path.lstrip("/")
         if folder is None or not path.startswith(folder + "/"):

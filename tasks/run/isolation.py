@@ -110,7 +110,8 @@ class Workspace:
             changed, added = describe_use(self.point)
             invalid, warnings = (*invalid, *changed), (*warnings, *added)
         if strays:
-            warnings += (f"left {strays} processes outside its process group, now ended",)
+            noun = "process" if strays == 1 else "processes"
+            warnings += (f"left {strays} {noun} outside its process group, now ended",)
         log = self.read_log(limit=LOG_TAIL_BYTES)
         remove_folder(self.root)
         self.root.with_suffix(".lock").unlink(missing_ok=True)
