@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import click
@@ -50,7 +51,7 @@ def command(config_path: Path, repo: str | None, json_file: str | None, scratch:
     if json_file is not None:
         data = panel_to_bytes(split_tasks(mined.tasks, config.split)[0])
         if json_file == "-":
-            click.get_binary_stream("stdout").write(data)
+            sys.stdout.buffer.write(data)
         else:
             try:
                 Path(json_file).write_bytes(data)
