@@ -13,20 +13,25 @@ from typing import NamedTuple
 
 LOG_FORMAT = "tformat:%H%x00%T%x00%P%x00%ct%x00%an%x00%ae%x00%B"
 
-LOG_OPTIONS = (
+MESSAGE_OPTIONS = (
     "-z",
+    "--no-color",
+    "--no-notes",
+    "--no-mailmap",
+    "--encoding=UTF-8",
+    f"--format={LOG_FORMAT}",
+)
+"""What a log needs to be read for its messages alone."""
+
+LOG_OPTIONS = (
+    *MESSAGE_OPTIONS,
     "--raw",
     "--no-abbrev",
     "--root",
-    "--no-color",
-    "--no-notes",
     "--no-ext-diff",
     "--no-textconv",
     "--no-relative",
-    "--no-mailmap",
     "--ignore-submodules=none",
-    "--encoding=UTF-8",
-    f"--format={LOG_FORMAT}",
 )
 """Everything that a user's configuration could change about the output, said explicitly."""
 
@@ -65,18 +70,20 @@ class LogEntry(NamedTuple):
 def parse_log(chunks: Iterable[bytes]) -> Iterator[LogEntry]:
     """Read the commits of a log in `LOG_FORMAT` with `LOG_OPTIONS` from pieces of its output."""
     fields = _split_fields(chunks)
+    names: dict[bytes, str] = {}
     modes: dict[bytes, tuple[str, str]] = {}
+    make = tuple.__new__  # What the records' own constructors do, without a call in between.
     field = next(fields, b"")
     while field:
         commit = field.decode("ascii")
         tree = next(fields).decode("ascii")
         parents = tuple(next(fields).decode("ascii").split())
         committed = int(next(fields))
-        author_name = next(fields).decode("utf-8", "replace")
-        author_email = next(fields).decode("utf-8", "replace")
+        author_name = _decode_name(next(fields), names)
+        author_email = _decode_name(next(fields), names)
         message = next(fields)
         status_at = 17 + 2 * len(commit)
-        changes: list[Change] = []
+        changes = []
         field = next(fields, b"")
         if field[:2] == b"\n:":
             field = field[1:]
@@ -87,14 +94,21 @@ def parse_log(chunks: Iterable[bytes]) -> Iterator[LogEntry]:
                 pair = modes[key] = (key[:6].decode("ascii"), key[7:].decode("ascii"))
             status = chr(field[status_at])
             path = next(fields)
+            source = None
             if status in "RC":
-                changes.append(Change(status, pair[0], pair[1], next(fields), path))
-            else:
-                changes.append(Change(status, pair[0], pair[1], path, None))
+                source, path = path, next(fields)
+            changes.append(make(Change, (status, *pair, path, source)))
             field = next(fields, b"")
         yield LogEntry(
             commit, tree, parents, committed, author_name, author_email, message, tuple(changes)
         )
+
+
+def _decode_name(raw_name: bytes, names: dict[bytes, str]) -> str:
+    name = names.get(raw_name)
+    if name is None:
+        name = names[raw_name] = raw_name.decode("utf-8", "replace")
+    return name
 
 
 def _split_fields(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -12,7 +12,14 @@ from typing import Literal
 
 from tasks.errors import RepositoryError
 from tasks.git.command import GitStream, describe_failure, repository_options, run_git
-from tasks.git.log import FOLLOW_RENAMES, IGNORE_RENAMES, LOG_OPTIONS, LogEntry, parse_log
+from tasks.git.log import (
+    FOLLOW_RENAMES,
+    IGNORE_RENAMES,
+    LOG_OPTIONS,
+    MESSAGE_OPTIONS,
+    LogEntry,
+    parse_log,
+)
 from tasks.git.paths import encode_path
 from tasks.records import Revision
 
@@ -43,8 +50,9 @@ class Repository:
     `git_dir` is the git directory (of the linked worktree, where it is one).
     """
 
-    def __init__(self, git_dir: Path, *, hex_length: int = 40) -> None:
+    def __init__(self, git_dir: Path, *, is_shallow: bool = False, hex_length: int = 40) -> None:
         self.git_dir = git_dir
+        self._is_shallow = is_shallow
         self._options = repository_options(git_dir, hex_length)
 
     @classmethod
@@ -61,7 +69,7 @@ class Repository:
         status, output, complaint = run_git(
             [
                 *("-c", "safe.directory=*", "rev-parse", "--path-format=absolute"),
-                *("--git-dir", "--show-object-format"),
+                *("--git-dir", "--is-shallow-repository", "--show-object-format"),
             ],
             directory=directory,
         )
@@ -71,8 +79,12 @@ class Repository:
                     f"{path} is not a git repository; name a clone, a bare repository or a URL"
                 )
             raise RepositoryError(f"cannot open {path} as a repository: {complaint}")
-        git_dir, object_format = os.fsdecode(output).rstrip("\n").rsplit("\n", 1)
-        return cls(Path(git_dir), hex_length=64 if object_format == "sha256" else 40)
+        git_dir, shallow, object_format = os.fsdecode(output).rstrip("\n").rsplit("\n", 2)
+        return cls(
+            Path(git_dir),
+            is_shallow=shallow == "true",
+            hex_length=64 if object_format == "sha256" else 40,
+        )
 
     def __repr__(self) -> str:
         return f"Repository({str(self.git_dir)!r})"
@@ -83,7 +95,7 @@ class Repository:
         Raises:
             RepositoryError: It is a shallow or a partial clone; the message says how to mend it.
         """
-        if self._read("rev-parse", "--is-shallow-repository").strip() == b"true":
+        if self._is_shallow:
             raise RepositoryError(
                 f"{self.git_dir} is a shallow clone, whose history is cut off; "
                 "run `git fetch --unshallow` in it and try again"
@@ -105,12 +117,12 @@ class Repository:
         """
         if not revision or revision.startswith("-") or "\0" in revision:
             raise self._unknown_revision(revision)
-        status, output, _ = self._try("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-        if status != 0:
+        asked = (f"{revision}^{{commit}}", f"{revision}^{{tree}}", "--")
+        status, output, _ = self._try("rev-parse", *asked)
+        found = output.decode("utf-8", "replace").split()
+        if status != 0 or len(found) != len(asked):  # A range is more names than one.
             raise self._unknown_revision(revision)
-        commit = output.decode("ascii").strip()
-        tree = self._read("rev-parse", "--verify", f"{commit}^{{tree}}").decode("ascii").strip()
-        return Revision(commit=commit, tree=tree)
+        return Revision(commit=found[0], tree=found[1])
 
     def has_commit(self, revision: str) -> bool:
         """Whether `revision` names a commit of this repository."""
@@ -178,6 +190,7 @@ class Repository:
         merges: Merges = "without-diff",
         first_parent: bool = False,
         last: int | None = None,
+        oldest_first: bool = False,
     ) -> Iterator[LogEntry]:
         """The commits of a range, children before parents, from one `git log`.
 
@@ -187,7 +200,8 @@ class Repository:
                 otherwise a rename is a removal and an addition.
             merges: Whether merges come without changes, or with those against the first parent.
             first_parent: Walk first parents only.
-            last: Stop after this many commits.
+            last: Only this many commits, the newest.
+            oldest_first: Parents before children instead.
         """
         arguments = ["log", *LOG_OPTIONS, "--topo-order" if last is None else "--date-order"]
         arguments += FOLLOW_RENAMES if follow_renames else IGNORE_RENAMES
@@ -196,8 +210,30 @@ class Repository:
             arguments.append("--first-parent")
         if last is not None:
             arguments.append(f"--max-count={last}")
+        if oldest_first:
+            arguments.append("--reverse")
         with self._stream([*arguments, *revisions, "--"]) as stream:
             yield from parse_log(stream.chunks())
+
+    def stream_messages(self, revisions: Sequence[str] = ()) -> Iterator[LogEntry]:
+        """The commits that `revisions`, else all branches and HEAD, reach, without changes."""
+        reached = revisions or ("HEAD", "--branches", "--remotes")
+        with self._stream(["log", *MESSAGE_OPTIONS, *reached, "--"]) as stream:
+            yield from parse_log(stream.chunks())
+
+    def find_before(self, head: str, seconds: int) -> Revision | None:
+        """The newest commit on the first-parent chain of `head` that is not after a moment.
+
+        Args:
+            head: A full commit name.
+            seconds: The moment, in seconds since 1970 in UTC, by the committer's clock.
+        """
+        options = ("--first-parent", "--no-color", f"--min-age={seconds}", "--max-count=1")
+        line = self._read("log", *options, "--format=tformat:%H %T", head, "--").decode("ascii")
+        if not line.strip():
+            return None
+        commit, tree = line.split()
+        return Revision(commit=commit, tree=tree)
 
     def stream_changed_paths(self, head: str, *, last: int) -> Iterator[bytes]:
         """The path of every change in the `last` commits up to `head`, merges left out.

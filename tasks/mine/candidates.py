@@ -6,7 +6,7 @@ import datetime as dt
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -86,49 +86,60 @@ def prepare_candidate(entry: LogEntry, rules: MiningRules) -> Candidate:
     is_merge = len(entry.parents) > 1
     if is_merge and (rules.unit == "commit" or title.is_sync):
         return Candidate(entry, "", "merge")
-    if _is_bot(entry.author_name, entry.author_email) or _BOT_BRANCH.search(title.source):
+    is_bot_branch = title.source and _BOT_BRANCH.search(title.source)
+    if is_bot_branch or is_bot(entry.author_name, entry.author_email):
         return Candidate(entry, "", "bot_author")
     query = clean_text(title.text, subject_only=rules.subject_only)
     return Candidate(entry, query, None if query else "empty_query")
 
 
-def derive_tasks(
-    candidates: Sequence[Candidate],
-    rules: MiningRules,
-    gold: GoldRules,
-    names: NamesAtBase | None,
-) -> Mined:
-    """Decide every candidate: a task, or a drop with the first reason that holds.
+class TaskDerivation:
+    """Decides candidates one by one, parents before children: a task, or the first reason against.
 
     Args:
-        candidates: In any order; the newest of those with one query is the one kept.
         rules: The panel's rules.
         gold: The exclusion patterns, compiled.
-        names: The names at the panel's base; None when each task's corpus is its first parent.
-
-    Returns:
-        The tasks, newest by committer time first, ties by full commit name, ascending.
-
-    Raises:
-        PanelError: Two different queries have one id.
+        base_paths: The files at the panel's base; None when each task's corpus is its own first
+            parent.
     """
-    finder = _GoldFinder(rules, gold, names)
-    drops = Counter(dict.fromkeys(DROP_REASONS, 0))
-    tasks: list[Task] = []
-    kept: dict[str, str] = {}
-    for candidate in sorted(candidates, key=_newest_first):
-        found = candidate.reason or finder.find(candidate.entry)
-        if not isinstance(found, str) and candidate.query in kept:
-            found = "duplicate"
+
+    def __init__(
+        self, rules: MiningRules, gold: GoldRules, base_paths: Collection[bytes] | None
+    ) -> None:
+        self._rules = rules
+        self._names = None if base_paths is None else NamesAtBase(base_paths)
+        self._finder = _GoldFinder(rules, gold, self._names)
+        self._drops = Counter(dict.fromkeys(DROP_REASONS, 0))
+        self._tasks: list[tuple[int, str, Task]] = []
+        self.count = 0
+        """How many candidates were added."""
+
+    def add(self, candidate: Candidate) -> None:
+        """Decide a candidate; duplicates are decided at the end."""
+        self.count += 1
+        entry = candidate.entry
+        seen = 0 if self._names is None else self._names.add(entry)
+        found = candidate.reason or self._finder.find(entry, seen)
         if isinstance(found, str):
-            drops[found] += 1
-            continue
-        task = _make_task(candidate, found, rules, per_task_base=names is None)
-        kept[candidate.query] = task.id
-        tasks.append(task)
-    if len(set(kept.values())) != len(kept):
-        raise PanelError("two different queries have one task id; please report this repository")
-    return Mined(tasks=tuple(tasks), drops=dict(drops))
+            self._drops[found] += 1
+        else:
+            task = _make_task(candidate, found, self._rules, per_task_base=self._names is None)
+            self._tasks.append((-entry.committed, entry.commit, task))
+
+    def result(self) -> Mined:
+        """The tasks, newest by committer time first, ties by full commit name, ascending.
+
+        Raises:
+            PanelError: Two different queries have one id.
+        """
+        kept: dict[str, Task] = {}
+        drops = self._drops.copy()
+        for _, _, task in sorted(self._tasks, key=lambda ranked: ranked[:2]):
+            newer = kept.setdefault(task.id, task)
+            if newer.query != task.query:
+                raise PanelError(f"two queries have the task id {task.id}; please report this")
+            drops["duplicate"] += newer is not task
+        return Mined(tasks=tuple(kept.values()), drops=dict(drops))
 
 
 def make_task_id(query: str) -> str:
@@ -139,7 +150,7 @@ def make_task_id(query: str) -> str:
 
 def format_date(seconds: int) -> str:
     """Seconds since 1970 as ISO 8601 in UTC."""
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat()[:19] + "Z"
 
 
 class _GoldFinder:
@@ -153,7 +164,7 @@ class _GoldFinder:
         self._text: dict[bytes, str] = {}
         self._plain: dict[bytes, tuple[str | None, bool]] = {}
 
-    def find(self, entry: LogEntry) -> str | list[str]:
+    def find(self, entry: LogEntry, seen: int) -> str | list[str]:
         """The gold items of a commit, sorted, or the reason why it has none."""
         touched = False
         included = False
@@ -162,7 +173,7 @@ class _GoldFinder:
             if change.new_mode in _SUBMODULE_SIDES and change.old_mode in _SUBMODULE_SIDES:
                 continue
             touched = True
-            item, is_excluded = self._decide(entry, change)
+            item, is_excluded = self._decide(change, seen)
             if not is_excluded:
                 included = True
                 if item is not None:
@@ -177,7 +188,7 @@ class _GoldFinder:
             return "too_many_files"
         return sorted(items)
 
-    def _decide(self, entry: LogEntry, change: Change) -> tuple[str | None, bool]:
+    def _decide(self, change: Change, seen: int) -> tuple[str | None, bool]:
         """The gold item of a change, None when base lacks the file, and whether it is excluded.
 
         Patterns match the name at base, or the file's own name when it came later.
@@ -187,11 +198,11 @@ class _GoldFinder:
             # The corpus is the first parent, where all but the added and copied files are.
             name = None if change.status in "AC" or change.old_mode == "160000" else before
         elif change.status == "R" or before in self._renamed:
-            name = self._names.find(entry.commit, before)
+            name = self._names.find(seen, before)
         else:
             known = self._plain.get(before)
             if known is None:
-                name = self._names.find(entry.commit, before)
+                name = self._names.find(seen, before)
                 known = self._plain[before] = self._judge(name, change.path)
             return known
         return self._judge(name, change.path)
@@ -230,9 +241,5 @@ def _gold_item(item: str) -> GoldItem:
 
 
 @lru_cache(maxsize=1 << 14)
-def _is_bot(name: str, email: str) -> bool:
+def is_bot(name: str, email: str) -> bool:
     return _BOT_NAME.search(name) is not None or _BOT_NAME.search(email) is not None
-
-
-def _newest_first(candidate: Candidate) -> tuple[int, str]:
-    return -candidate.entry.committed, candidate.entry.commit

@@ -17,9 +17,11 @@ said of the oldest task's base, which every task may know.
 
 from __future__ import annotations
 
+import gc
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 
 from tasks.config import PanelConfig
@@ -27,13 +29,11 @@ from tasks.errors import PanelError, RepositoryError
 from tasks.git.log import LogEntry
 from tasks.git.repository import Repository
 from tasks.mine.candidates import (
-    Candidate,
     GoldRules,
     MiningRules,
-    derive_tasks,
+    TaskDerivation,
     prepare_candidate,
 )
-from tasks.mine.renames import NamesAtBase
 from tasks.records import MinedPanel, Revision
 
 CHANGE_COUNT_COMMITS = 5000
@@ -52,9 +52,10 @@ def mine_commit_files(repository: Repository, spec: PanelConfig) -> MinedPanel:
     """
     repository.refuse_incomplete()
     head = repository.resolve(spec.head)
-    if spec.base == "parent":
-        return _mine_parents(repository, spec, head)
-    return _mine_range(repository, spec, _resolve_base(repository, spec, head), head)
+    with _paused_collector():
+        if spec.base == "parent":
+            return _mine_parents(repository, spec, head)
+        return _mine_range(repository, spec, _resolve_base(repository, spec, head), head)
 
 
 def mining_rules(spec: PanelConfig) -> MiningRules:
@@ -75,6 +76,7 @@ def log_options(spec: PanelConfig) -> dict[str, Any]:
         "follow_renames": spec.renames == "follow",
         "merges": "first-parent" if is_merge_unit else "without-diff",
         "first_parent": is_merge_unit,
+        "oldest_first": True,
     }
 
 
@@ -126,18 +128,16 @@ def _mine_range(
     rules = mining_rules(spec)
     gold = GoldRules(rules.exclude_gold)
     with ThreadPoolExecutor(max_workers=1) as pool:
-        items_later = pool.submit(list_items, repository, base.tree)
         counts_later = pool.submit(_count_changes, repository, base.commit)
         log = repository.stream_log([head.commit, f"^{base.commit}"], **log_options(spec))
-        candidates = _prepare(log, rules)
-        items = items_later.result()
-        names = NamesAtBase([candidate.entry for candidate in candidates], items.keys())
-        mined = derive_tasks(candidates, rules, gold, names)
+        items = list_items(repository, base.tree)
+        derivation = _derive(log, rules, gold, items.keys())
+        mined = derivation.result()
         counts = counts_later.result()
     return MinedPanel(
         tasks=mined.tasks,
         drops=mined.drops,
-        candidates=len(candidates),
+        candidates=derivation.count,
         base=base,
         head=head,
         corpora={".": base},
@@ -151,8 +151,8 @@ def _mine_parents(repository: Repository, spec: PanelConfig, head: Revision) -> 
     gold = GoldRules(rules.exclude_gold)
     last = spec.last or PARENT_BASE_COMMITS
     log = repository.stream_log([head.commit], last=last, **log_options(spec))
-    candidates = _prepare(log, rules)
-    mined = derive_tasks(candidates, rules, gold, None)
+    derivation = _derive(log, rules, gold, None)
+    mined = derivation.result()
     corpora: dict[str, Revision] = {}
     items: dict[bytes, str] = {}
     counts: Counter[bytes] = Counter()
@@ -164,7 +164,7 @@ def _mine_parents(repository: Repository, spec: PanelConfig, head: Revision) -> 
     return MinedPanel(
         tasks=mined.tasks,
         drops=mined.drops,
-        candidates=len(candidates),
+        candidates=derivation.count,
         base=None,
         head=head,
         corpora=corpora,
@@ -173,8 +173,28 @@ def _mine_parents(repository: Repository, spec: PanelConfig, head: Revision) -> 
     )
 
 
-def _prepare(log: Iterable[LogEntry], rules: MiningRules) -> list[Candidate]:
-    return [prepare_candidate(entry, rules) for entry in log]
+def _derive(
+    log: Iterable[LogEntry],
+    rules: MiningRules,
+    gold: GoldRules,
+    base_paths: Collection[bytes] | None,
+) -> TaskDerivation:
+    derivation = TaskDerivation(rules, gold, base_paths)
+    for entry in log:
+        derivation.add(prepare_candidate(entry, rules))
+    return derivation
+
+
+@contextmanager
+def _paused_collector() -> Iterator[None]:
+    """Spare the cycle collector, which would look again and again at records without cycles."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _count_changes(repository: Repository, head: str) -> Counter[bytes]:

@@ -8,9 +8,8 @@ from tasks.config import PanelConfig
 from tasks.errors import RepositoryError
 from tasks.git.log import LogEntry
 from tasks.git.repository import Repository
-from tasks.mine.candidates import Candidate, GoldRules, derive_tasks, prepare_candidate
+from tasks.mine.candidates import Candidate, GoldRules, TaskDerivation, prepare_candidate
 from tasks.mine.commit_files import list_items, log_options, mining_rules
-from tasks.mine.renames import NamesAtBase
 from tasks.records import Revision
 
 _WINDOW_COMMITS = 2000
@@ -82,15 +81,12 @@ class _BaseSearch:
         """How many tasks are solvable with the commit at `position` of the chain as base."""
         if position not in self._counts:
             tree = self._by_commit[self.chain[position]].tree
-            kept = [
-                candidate
-                for candidate in self._candidates
-                if self._depths.get(candidate.entry.commit, -1) < position
-            ]
             paths = list_items(self._repository, tree)
-            names = NamesAtBase([candidate.entry for candidate in kept], paths.keys())
-            mined = derive_tasks(kept, self._rules, self._gold, names)
-            self._counts[position] = len(mined.tasks)
+            derivation = TaskDerivation(self._rules, self._gold, paths.keys())
+            for candidate in self._candidates:
+                if self._depths.get(candidate.entry.commit, -1) < position:
+                    derivation.add(candidate)
+            self._counts[position] = len(derivation.result().tasks)
         return self._counts[position]
 
     def _find_best(self, last: int) -> int:

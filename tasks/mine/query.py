@@ -98,7 +98,7 @@ def split_merge_title(text: str) -> MergeTitle:
     when it merges a remote-tracking branch, a branch from a URL or a long-lived branch (main,
     develop, 8.1.x, release/…), or when nothing else is said.
     """
-    if not text.startswith(("Merge", "Pull request", "Auto merge")):
+    if text[:1] not in "MPA" or not text.startswith(("Merge", "Pull request", "Auto merge")):
         return MergeTitle(text, False, "")
     first, _, rest = text.partition("\n")
     for pattern in _REQUEST_TITLES:

@@ -11,56 +11,53 @@ both sides of a merge renamed one file, the later one in the log's order holds.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 
 from tasks.git.log import Change, LogEntry
 
 
 class NamesAtBase:
-    """The renames of a range, ready to be asked about any of its commits.
+    """The renames since base, taken in commit by commit, parents first.
 
     Args:
-        entries: The commits after base, children before parents.
         base_paths: Every file that base has.
     """
 
-    def __init__(self, entries: Sequence[LogEntry], base_paths: Collection[bytes]) -> None:
+    def __init__(self, base_paths: Collection[bytes]) -> None:
         self._base_paths = base_paths
         # For each path, the renames that gave or took the name: (number, name at base or None).
         self._events: dict[bytes, list[tuple[int, bytes | None]]] = {}
         # For each commit, the numbers of the renaming commits it descends from, as bits.
         self._seen: dict[str, int] = {}
-        self._seen_before: dict[str, int] = {}
         self._count = 0
-        for entry in reversed(entries):
-            self._add(entry)
-
-    @property
-    def renamed_paths(self) -> Collection[bytes]:
+        self.renamed_paths: Collection[bytes] = self._events.keys()
         """The paths whose meaning depends on the commit; any other means itself."""
-        return self._events.keys()
 
-    def find(self, commit: str, path: bytes) -> bytes | None:
-        """The name at base of the file that `path` was just before `commit`, None without one."""
-        return self._find(self._seen_before.get(commit, 0), path)
-
-    def _add(self, entry: LogEntry) -> None:
+    def add(self, entry: LogEntry) -> int:
+        """Take in a commit; returns what it has seen, to ask `find` about its own changes."""
         seen = 0
         for parent in entry.parents:
             seen |= self._seen.get(parent, 0)
-        if seen:
-            self._seen_before[entry.commit] = seen
-        renames = [change for change in entry.changes if change.status == "R"]
+        renames = [change for change in entry.changes if change[0] == "R"]
+        after = seen
         if renames and self._record(renames, seen):
-            seen |= 1 << self._count
+            after |= 1 << self._count
             self._count += 1
-        if seen:
-            self._seen[entry.commit] = seen
+        if after:
+            self._seen[entry.commit] = after
+        return seen
+
+    def find(self, seen: int, path: bytes) -> bytes | None:
+        """The name at base of the file `path` was to a commit that has `seen` so much, or None."""
+        for number, name in reversed(self._events.get(path, ())):
+            if seen >> number & 1:
+                return name
+        return path if path in self._base_paths else None
 
     def _record(self, renames: list[Change], seen: int) -> bool:
         # All names are looked up, then all sources given up, then all targets taken: a commit
         # may rename b to c and a to b at once.
-        taken = [(change.path, self._find(seen, change.source or b"")) for change in renames]
+        taken = [(change.path, self.find(seen, change.source or b"")) for change in renames]
         given_up: list[tuple[bytes, bytes | None]] = [
             (change.source or b"", None) for change in renames
         ]
@@ -70,9 +67,3 @@ class NamesAtBase:
                 self._events.setdefault(path, []).append((self._count, name))
                 is_recorded = True
         return is_recorded
-
-    def _find(self, seen: int, path: bytes) -> bytes | None:
-        for number, name in reversed(self._events.get(path, ())):
-            if seen >> number & 1:
-                return name
-        return path if path in self._base_paths else None

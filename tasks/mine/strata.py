@@ -74,8 +74,8 @@ def describe_strata(query: str, items: Sequence[str]) -> dict[str, str]:
     return {
         "names_gold": name_gold(query, items),
         "files": "single" if len(items) == 1 else "multi",
-        "language": _commonest(map(find_language, items)),
-        "kind": _commonest(map(find_kind, items), _KINDS),
+        "language": _commonest([find_language(item) for item in items]),
+        "kind": _commonest([find_kind(item) for item in items], _KINDS),
     }
 
 
@@ -127,9 +127,9 @@ def _is_word(query: str, name: str) -> bool:
     return re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", query) is not None
 
 
-def _commonest(values: Iterable[str], order: Sequence[str] = ()) -> str:
+def _commonest(values: Sequence[str], order: Sequence[str] = ()) -> str:
+    if len(set(values)) == 1:
+        return values[0]
     counts = Counter(values)
-    if len(counts) == 1:
-        return next(iter(counts))
     rank = {value: at for at, value in enumerate(order)}
     return min(counts, key=lambda value: (-counts[value], rank.get(value, 0), value))
