@@ -1,0 +1,178 @@
+"""Which tickets the commits of one repository name. Runs in a process of its own."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+from tasks.errors import RepositoryError
+from tasks.git.repository import Repository
+from tasks.mine.candidates import is_bot
+from tasks.mine.query import clean_message
+from tasks.mine.ticket_file import ticket_key
+from tasks.records import Revision
+
+_KEPT_TEXTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class TicketQuery:
+    """What to look for in a repository. Moments are seconds since 1970 in UTC."""
+
+    name: str
+    location: str
+    pattern: str
+    branch: str | None
+    subject_only: bool
+    wants_text: bool
+    after: int | None
+    until: int | None
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class NamingCommit:
+    """A commit that names a ticket, with its message without ids where that is wanted."""
+
+    committed: int
+    commit: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class RepositoryTickets:
+    """What the commits of one repository say.
+
+    `naming` has, for each ticket named after base, the earliest commits that name it; `begun`
+    holds the tickets that a commit up to base names; `base` is None when the repository has no
+    commit yet at base. `covering` counts commits whose subject is one match from end to end.
+    """
+
+    name: str
+    base: Revision | None
+    commits: int
+    commits_before_base: int
+    matching: int
+    matches: int
+    covering: int
+    naming: dict[str, list[NamingCommit]]
+    counts: dict[str, int]
+    begun: frozenset[str]
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """The ticket pattern between word boundaries, so that "AB-12" is not found in "AB-123x".
+
+    Raises:
+        re.error: It is no regular expression.
+    """
+    re.compile(pattern)
+    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
+
+
+def read_repository_tickets(query: TicketQuery) -> RepositoryTickets:
+    """Read the commits of one repository, on all branches or one, in one `git log`.
+
+    Commits by bots name nothing; merges name like any commit.
+
+    Raises:
+        RepositoryError: It cannot be read, or the branch is missing.
+    """
+    repository = Repository.open(Path(query.location))
+    repository.refuse_incomplete()
+    tip = _find_tip(repository, query)
+    revisions = [] if query.branch is None else [tip.commit]
+    pattern = compile_pattern(query.pattern)
+    log = _TicketLog(pattern, query)
+    for entry in repository.stream_messages(revisions):
+        if query.until is None or entry.committed <= query.until:
+            is_named_by_bot = is_bot(entry.author_name, entry.author_email)
+            message = b"" if is_named_by_bot else entry.message
+            log.add(entry.commit, entry.committed, message)
+    base: Revision | None = tip
+    moment = query.until if query.after is None else query.after
+    if moment is not None:
+        base = repository.find_before(tip.commit, moment)
+    return log.result(base)
+
+
+class _TicketLog:
+    def __init__(self, pattern: re.Pattern[str], query: TicketQuery) -> None:
+        self._pattern = pattern
+        self._query = query
+        self._commits = self._before = self._matching = self._matches = self._covering = 0
+        self._naming: dict[str, list[tuple[int, str, bytes]]] = {}
+        self._counts: Counter[str] = Counter()
+        self._begun: set[str] = set()
+
+    def add(self, commit: str, committed: int, message: bytes) -> None:
+        """Take in one commit."""
+        self._commits += 1
+        after = self._query.after
+        is_before = after is None or committed <= after
+        self._before += is_before
+        raw_text = message.decode("utf-8", "replace")
+        found = {_found_key(match) for match in self._pattern.finditer(raw_text)}
+        if not found:
+            return
+        self._matching += 1
+        self._matches += len(found)
+        self._covering += self._pattern.fullmatch(raw_text.partition("\n")[0].strip()) is not None
+        if after is not None and is_before:
+            self._begun |= found
+            return
+        naming = (committed, commit, message)
+        for key in found:
+            self._counts[key] += 1
+            earliest = self._naming.setdefault(key, [])
+            earliest.append(naming)
+            if len(earliest) > _KEPT_TEXTS:
+                earliest.sort()
+                earliest.pop()
+
+    def result(self, base: Revision | None) -> RepositoryTickets:
+        """What was found."""
+        return RepositoryTickets(
+            name=self._query.name,
+            base=base,
+            commits=self._commits,
+            commits_before_base=self._before,
+            matching=self._matching,
+            matches=self._matches,
+            covering=self._covering,
+            naming={key: self._texts(earliest) for key, earliest in self._naming.items()},
+            counts=dict(self._counts),
+            begun=frozenset(self._begun),
+        )
+
+    def _texts(self, earliest: list[tuple[int, str, bytes]]) -> list[NamingCommit]:
+        wants_text = self._query.wants_text
+        return [
+            NamingCommit(committed, commit, self._text(message) if wants_text else "")
+            for committed, commit, message in sorted(earliest)
+        ]
+
+    def _text(self, message: bytes) -> str:
+        """The message without the ids, which would lead to the answer wherever a file has them."""
+        text = clean_message(message, subject_only=self._query.subject_only)
+        bare = re.sub(rf"[\[(]?{self._pattern.pattern}[\])]?(?:[ \t]*[:,])?", "", text)
+        lines = [re.sub(r"[ \t]{2,}", " ", line).strip(" \t") for line in bare.split("\n")]
+        return "\n".join(lines).strip(" \t\n-–:,;.")
+
+
+def _found_key(match: re.Match[str]) -> str:
+    groups = match.re.groupindex
+    return ticket_key(match["id"] if "id" in groups else match[0])
+
+
+def _find_tip(repository: Repository, query: TicketQuery) -> Revision:
+    if query.branch is None:
+        return repository.resolve("HEAD")
+    for name in (f"refs/heads/{query.branch}", f"refs/remotes/origin/{query.branch}"):
+        if repository.has_commit(name):
+            return repository.resolve(name)
+    raise RepositoryError(
+        f"repository {query.name} has no branch {query.branch!r}; "
+        "leave `branch` out to read all branches"
+    )
