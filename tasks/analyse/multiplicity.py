@@ -111,14 +111,14 @@ def max_t_p(
     table = np.asarray(differences, dtype=np.float64)
     tasks = table.shape[1]
     flips = draw_flips(tasks, seed=seed, resamples=resamples)
-    largest = np.zeros(len(flips))
+    largest = np.zeros(flips.shape[1])
     for row in table:
         np.maximum(largest, np.abs(sum_flipped(row, flips)), out=largest)
     tolerance = 1e-9 * float(np.abs(table).sum(axis=1).max())
     observed = np.abs(table.sum(axis=1))
     extra = 0 if tasks <= EXHAUSTIVE_TASKS else 1
     return tuple(
-        (extra + int(np.count_nonzero(largest >= value - tolerance))) / (extra + len(flips))
+        (extra + int(np.count_nonzero(largest >= value - tolerance))) / (extra + flips.shape[1])
         for value in observed
     )
 
