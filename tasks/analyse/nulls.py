@@ -25,6 +25,7 @@ def null_scores(
     k: int,
     items: Sequence[str],
     change_counts: Mapping[str, int],
+    best_at: Measure | None = None,
 ) -> dict[str, tuple[float, ...]]:
     """Score every null strategy that needs no candidate, task by task.
 
@@ -34,6 +35,8 @@ def null_scores(
         k: Items that a question asks for: the largest cut-off of the evaluation.
         items: Every item of the corpus.
         change_counts: Changes of each item before base; empty leaves `most-changed` out.
+        best_at: What `constant` is the best constant answer at, left out: at `measure`. A report
+            gives its primary measure for all columns, so that one line is one answer.
 
     Returns:
         Scores in [0, 1] in the order of `tasks`, keyed in this order: `empty`; `everything` (set
@@ -43,15 +46,17 @@ def null_scores(
         PanelError: A task's gold is empty and the measure is one of rankings.
     """
     require_gold(tasks, measure)
-    scores = {"empty": _score_all(tasks, measure, ())}
+    golds = [task.gold_grades for task in tasks]
+    scores = {"empty": _score_all(golds, measure, ())}
     if any(task.answer == "set" for task in tasks):
         everything = dict.fromkeys(items)
         for task in tasks:
             everything.update(dict.fromkeys(task.shape))
         scores["everything"] = _score_everything(tasks, measure, everything)
-    scores["constant"] = _score_all(tasks, measure, constant_answer(tasks, measure, k=k))
+    constant = constant_answer(tasks, best_at or measure, k=k)
+    scores["constant"] = _score_all(golds, measure, constant)
     if change_counts:
-        scores["most-changed"] = _score_all(tasks, measure, most_changed_answer(change_counts, k=k))
+        scores["most-changed"] = _score_all(golds, measure, most_changed_answer(change_counts, k=k))
     scores["random"] = random_scores(tasks, measure, k=k, items=items)
     return scores
 
@@ -65,9 +70,11 @@ def most_changed_answer(change_counts: Mapping[str, int], *, k: int) -> tuple[st
     return tuple(ranked[:k])
 
 
-def _score_all(tasks: Iterable[Task], measure: Measure, answer: Sequence[str]) -> tuple[float, ...]:
+def _score_all(
+    golds: Iterable[Mapping[str, float]], measure: Measure, answer: Sequence[str]
+) -> tuple[float, ...]:
     # require_gold has been asked, so no score is None
-    return tuple(measure.score(answer, task.gold_grades) or 0.0 for task in tasks)
+    return tuple(measure.score(answer, gold) or 0.0 for gold in golds)
 
 
 def _score_everything(

@@ -101,27 +101,23 @@ def _sum_first_ranks(
     answers: Sequence[list[str]], table: GoldTable, *, is_reciprocal: bool
 ) -> FloatArray:
     postings = _build_postings(answers, table)
-    starts, rows, ranks = postings.indptr, postings.indices, postings.data
+    starts, rows = postings.indptr, postings.indices
+    values = postings.data if is_reciprocal else np.ones_like(postings.data)
     gold = table.marks
     totals = np.zeros(len(table.sizes))
-    first = np.zeros(len(answers))
+    best = np.zeros(len(answers))
     for task in range(len(totals)):
-        columns = gold.indices[gold.indptr[task] : gold.indptr[task + 1]]
-        spans = [slice(starts[column], starts[column + 1]) for column in columns]
-        found = np.concatenate([rows[span] for span in spans])
-        if len(spans) == 1:
-            values = 1.0 / ranks[spans[0]]
-        else:
-            np.maximum.at(first, found, 1.0 / np.concatenate([ranks[span] for span in spans]))
-            found = np.unique(found)
-            values = first[found]
-            first[found] = 0.0
-        totals[task] = values.sum() if is_reciprocal else len(found)
+        for column in gold.indices[gold.indptr[task] : gold.indptr[task + 1]]:
+            span = slice(starts[column], starts[column + 1])
+            holders = rows[span]  # an answer holds an item once, so no row comes twice
+            best[holders] = np.maximum(best[holders], values[span])
+        totals[task] = best.sum()
+        best.fill(0.0)
     return totals
 
 
 def _build_postings(answers: Sequence[list[str]], table: GoldTable) -> sparse.csc_matrix:
-    """List, for each gold item, the answers that hold it and its rank there."""
+    """List, for each gold item, the answers that hold it and 1/rank there."""
     found = [
         (row, table.columns[item], rank)
         for row, items in enumerate(answers)
@@ -129,6 +125,4 @@ def _build_postings(answers: Sequence[list[str]], table: GoldTable) -> sparse.cs
         if item in table.columns
     ]
     rows, columns, ranks = np.array(found, dtype=np.int64).reshape(-1, 3).T
-    return sparse.csc_matrix(
-        (ranks.astype(np.float64), (rows, columns)), shape=(len(answers), len(table.items))
-    )
+    return sparse.csc_matrix((1.0 / ranks, (rows, columns)), shape=(len(answers), len(table.items)))
