@@ -1,0 +1,231 @@
+"""Time the whole analysis of 2,000 tasks × 4 arms beside ranx and ir_measures, in one run.
+
+Ours: four measures of every arm, all nulls (one permuted per arm), the gate of each arm against
+every null, every pair of arms by exact or sign-flip test, Holm over the pairs, minimum detectable
+effect, and BCa intervals of every arm, null and pair from 10,000 shared resamples. ranx compares
+the same arms by its Fisher randomisation test on the same measures, and gives no interval;
+ir_measures only scores. Compiling is left out of ranx's time.
+
+    uv run python benchmarks/analysis_speed.py
+
+Exits 1 when ours takes longer than its limit of one second.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.analyse.gate import judge_candidate, pair_scores
+from tasks.analyse.intervals import mean_intervals, wilson_interval
+from tasks.analyse.measures import parse_measure
+from tasks.analyse.multiplicity import adjust_family
+from tasks.analyse.nulls import null_scores, permuted_scores
+from tasks.analyse.paired_intervals import bonett_price_interval
+from tasks.analyse.power import minimum_detectable_effect
+from tasks.records import GoldItem, Task
+
+TASKS, ITEMS, K, RESAMPLES, LIMIT_SECONDS = 2000, 3000, 8, 10_000, 1.0
+MEASURES = ("hit@5", "hit@1", "hit@8", "mrr@8")
+PEER_MEASURES = ("hit_rate@5", "hit_rate@1", "hit_rate@8", "mrr@8")
+ARMS = {"grep": 0.25, "search": 0.35, "tool": 0.42, "tool-neighbours": 0.45}
+
+Vector = NDArray[np.float64]
+Answers = dict[str, dict[str, list[str]]]
+
+
+def make_panel() -> tuple[list[Task], list[str], dict[str, int], Answers]:
+    """Make tasks with one to three gold files, hub files among them, and four arms' answers."""
+    generator = np.random.default_rng(1)
+    items = [f"src/module_{number}.py" for number in range(ITEMS)]
+    weights = 1.0 / (np.arange(ITEMS) + 20.0)
+    weights /= weights.sum()
+    tasks = []
+    for number in range(TASKS):
+        gold = generator.choice(ITEMS, size=generator.integers(1, 4), replace=False, p=weights)
+        tasks.append(
+            Task(
+                id=f"t{number:04d}",
+                query="",
+                answer="ranking",
+                gold=tuple(GoldItem(item=items[place]) for place in sorted(gold)),
+            )
+        )
+    answers: Answers = {}
+    for arm, skill in ARMS.items():
+        answers[arm] = {}
+        for task in tasks:
+            wrong = generator.choice(ITEMS, size=2 * K, p=weights)
+            ranked = list(dict.fromkeys(items[place] for place in wrong))[:K]
+            if generator.random() < skill:
+                ranked[generator.integers(0, K)] = task.gold[0].item
+            answers[arm][task.id] = list(dict.fromkeys(ranked))
+    counts = {item: ITEMS - place for place, item in enumerate(items)}
+    return tasks, items, counts, answers
+
+
+def analyse(
+    tasks: list[Task], items: list[str], counts: dict[str, int], answers: Answers
+) -> dict[str, float]:
+    """Compute every number of a report and return the seconds of each part."""
+    spent: dict[str, float] = {}
+    start = time.perf_counter()
+
+    def mark(part: str) -> None:
+        nonlocal start
+        now = time.perf_counter()
+        spent[part] = spent.get(part, 0.0) + now - start
+        start = now
+
+    golds = [task.gold_grades for task in tasks]
+    arms: dict[str, dict[str, Vector]] = {}
+    nulls: dict[str, dict[str, Vector]] = {}
+    for text in MEASURES:
+        measure = parse_measure(text)
+        arms[text] = {
+            arm: np.array(
+                [
+                    measure.score(rows[task.id], gold) or 0.0
+                    for task, gold in zip(tasks, golds, strict=True)
+                ]
+            )
+            for arm, rows in answers.items()
+        }
+        mark("scores")
+        found = null_scores(tasks, measure, k=K, items=items, change_counts=counts)
+        nulls[text] = {name: np.array(values) for name, values in found.items()}
+        mark("nulls")
+    primary = parse_measure(MEASURES[0])
+    permuted = {
+        arm: np.array(permuted_scores(rows, tasks, primary)) for arm, rows in answers.items()
+    }
+    mark("permuted")
+    for arm, scores in arms[primary.text].items():
+        judge_candidate(
+            scores,
+            measure=primary,
+            nulls={**nulls[primary.text], "permuted": permuted[arm]},
+            rivals={name: other for name, other in arms[primary.text].items() if name != arm},
+            margin_tasks=1,
+            seed=0,
+        )
+    minimum_detectable_effect(len(tasks), regression_rate=0.02)
+    mark("gates")
+    raw = {
+        f"{text}: {first} - {second}": pair_scores(
+            vectors[first], vectors[second], other=second, is_expectation=False, seed=0
+        ).p
+        for text, vectors in arms.items()
+        for first, second in combinations(vectors, 2)
+    }
+    adjust_family("every pair of arms on every measure", raw)
+    mark("pairs")
+    columns: list[Vector] = []
+    pairs: list[tuple[int, int]] = []
+    for text in MEASURES:
+        places = range(len(columns), len(columns) + len(arms[text]))
+        pairs += combinations(places, 2)
+        columns += [*arms[text].values(), *nulls[text].values()]
+    mean_intervals(np.column_stack(columns), seed=0, pairs=pairs, resamples=RESAMPLES)
+    for vectors in arms.values():
+        for first, second in combinations(vectors.values(), 2):
+            up, down = int((first > second).sum()), int((first < second).sum())
+            bonett_price_interval(up, down, len(tasks))
+        for vector in vectors.values():
+            wilson_interval(int((vector > 0).sum()), len(tasks))
+    mark("intervals")
+    return spent
+
+
+def time_ranx(tasks: list[Task], answers: Answers) -> float:
+    """Time ranx's comparison of the same arms, compiled beforehand."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ranx
+
+        qrels = ranx.Qrels({task.id: {gold.item: 1 for gold in task.gold} for task in tasks})
+        runs = [
+            ranx.Run(
+                {
+                    id_: {item: float(K - rank) for rank, item in enumerate(ranked)}
+                    for id_, ranked in rows.items()
+                },
+                name=arm,
+            )
+            for arm, rows in answers.items()
+        ]
+
+        def compare() -> object:
+            return ranx.compare(
+                qrels, runs, metrics=list(PEER_MEASURES), stat_test="fisher", make_comparable=True
+            )
+
+        compare()
+        return best_seconds(compare, 2)
+
+
+def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
+    """Time ir_measures scoring the same arms."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import ir_measures
+        from ir_measures import RR, Success
+
+        qrels = {task.id: {gold.item: 1 for gold in task.gold} for task in tasks}
+        runs = [
+            {
+                id_: {item: float(K - rank) for rank, item in enumerate(ranked)}
+                for id_, ranked in rows.items()
+            }
+            for rows in answers.values()
+        ]
+        wanted = [Success @ 5, Success @ 1, Success @ 8, RR @ 8]
+
+        def score() -> None:
+            for run in runs:
+                list(ir_measures.iter_calc(wanted, qrels, run))
+
+        return best_seconds(score, 2)
+
+
+def best_seconds(call: Callable[[], object], times: int) -> float:
+    """Give the shortest of several times; the rest is the machine's other work."""
+    spent = []
+    for _ in range(times):
+        start = time.perf_counter()
+        call()
+        spent.append(time.perf_counter() - start)
+    return min(spent)
+
+
+def main() -> int:
+    """Print our parts, the peers, and the ratios."""
+    tasks, items, counts, answers = make_panel()
+    parts = min(
+        (analyse(tasks, items, counts, answers) for _ in range(3)),
+        key=lambda spent: sum(spent.values()),
+    )
+    ours = sum(parts.values())
+    print(f"{TASKS} tasks × {len(ARMS)} arms × {len(MEASURES)} measures, {RESAMPLES} resamples")
+    for part, seconds in parts.items():
+        print(f"  {part:<10} {seconds:6.3f} s")
+    print(f"coldrun      {ours:6.3f} s  (limit {LIMIT_SECONDS} s)")
+    for name, seconds in (
+        ("ranx Fisher", time_ranx(tasks, answers)),
+        ("ir_measures", time_ir_measures(tasks, answers)),
+    ):
+        print(f"{name:<12} {seconds:6.3f} s  ratio to coldrun {seconds / ours:5.2f}")
+    if ours > LIMIT_SECONDS:
+        print(f"FAIL: {ours:.3f} s exceeds {LIMIT_SECONDS} s")
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
