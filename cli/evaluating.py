@@ -54,6 +54,10 @@ def evaluate_and_report(
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
 
+    from tasks.run.conduct import check_request
+
+    check_request(evaluation, request, revision=revision)
+
     def run(control: Control, on_progress: OnProgress) -> BuiltReport:
         from flows.evaluate import evaluate
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +36,8 @@ class Bm25Index:
             ]
         )
         self._vocabulary = corpus.vocab
+        # bm25s turns its own debug lines on when it is imported
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
         self._index = bm25s.BM25(method="lucene", k1=k1, b=b, backend="numpy", csc_backend="scipy")
         if self._vocabulary:
             self._index.index(corpus, create_empty_token=False, show_progress=False)

@@ -75,6 +75,24 @@ class StartedRun:
         self.held.close()
 
 
+def check_request(evaluation: Evaluation, request: RunRequest, *, revision: str | None) -> None:
+    """Refuse quickly what cannot be run, before a server is started for it.
+
+    Raises:
+        UsageError: There is nothing to resume, or no product to check out.
+        LockError, RepositoryError: The corpus is not there.
+        StorageError: The warehouse cannot be written.
+    """
+    if revision is not None and evaluation.config.product is None:
+        raise UsageError(
+            f"--commit {revision}: {evaluation.config_path} has no [product] to check out"
+        )
+    prepare_warehouse(request.warehouse)
+    if request.mode == "resume":
+        find_resumable(request.warehouse, request.resume)
+    locate_corpus(evaluation)
+
+
 def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | None) -> StartedRun:
     """Start a run, or take up a dead one.
 

@@ -10,7 +10,7 @@ from typing import Any
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.registry import open_session
 from tasks.config import ArmConfig, Config, ProcessArm, load_config
-from tasks.errors import LockError, UsageError
+from tasks.errors import LockError
 from tasks.freeze.check import check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.git.repository import Repository
@@ -202,15 +202,10 @@ def prepare_evaluation_point(evaluation: Evaluation, revision: str | None) -> Po
         The point, or None when the evaluation has no product.
 
     Raises:
-        UsageError: A revision is asked for, but there is no product.
         PointError: It cannot be fetched, verified or set up.
     """
     product = evaluation.config.product
     if product is None:
-        if revision is not None:
-            raise UsageError(
-                f"--commit {revision}: {evaluation.config_path} has no [product] to check out"
-            )
         return None
     from tasks.run.points import prepare_point
 
