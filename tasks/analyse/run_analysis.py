@@ -106,7 +106,7 @@ def analyse_run(
     scores = score_arms(tasks, [arm.answers for arm in arms], measures)
     judged = arms_under_judgement(arms)
     nulls = {
-        measure.text: _null_vectors(tasks, measure, judged, ground, settings)
+        measure.text: _null_vectors(tasks, measure, measures[0], judged, ground, settings)
         for measure in measures
     }
     vectors = {
@@ -155,15 +155,24 @@ def corpus_names(tasks: Sequence[Task], ground: NullGround) -> list[str]:
 
 
 def measure_nulls(
-    tasks: Sequence[Task], measure: Measure, *, k: int, ground: NullGround
+    tasks: Sequence[Task],
+    measure: Measure,
+    *,
+    primary: Measure,
+    k: int,
+    ground: NullGround,
 ) -> dict[str, FloatArray]:
-    """The score vectors of every null that needs no candidate, in the order of reports."""
+    """The score vectors of every null that needs no candidate, in the order of reports.
+
+    The constant answer is the best one at `primary`, whatever is measured of it.
+    """
     found = null_scores(
         tasks,
         measure,
         k=k,
         items=corpus_names(tasks, ground),
         change_counts=ground.change_counts,
+        best_at=primary,
     )
     return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}
 
@@ -182,11 +191,12 @@ def summarise(scores: FloatArray, measure: Measure, seed: int) -> MeasurePart:
 def _null_vectors(
     tasks: Sequence[Task],
     measure: Measure,
+    primary: Measure,
     judged: Sequence[ArmUnderTest],
     ground: NullGround,
     settings: Settings,
 ) -> dict[str, FloatArray]:
-    vectors = measure_nulls(tasks, measure, k=settings.k, ground=ground)
+    vectors = measure_nulls(tasks, measure, primary=primary, k=settings.k, ground=ground)
     if len(tasks) > 1:
         for arm in judged:
             name = "permuted" if len(judged) == 1 else f"permuted:{arm.name}"

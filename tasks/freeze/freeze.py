@@ -10,9 +10,11 @@ from tasks.analyse.measures import parse_measure
 from tasks.analyse.run_analysis import NullGround, measure_nulls
 from tasks.config import Config
 from tasks.errors import PanelError
+from tasks.freeze.discrimination import warn_of_size
 from tasks.freeze.distribution import Distribution, describe_distribution
 from tasks.freeze.lock import LOCK_SCHEMA, locked_settings
 from tasks.freeze.panel import panel_digest, panel_to_bytes
+from tasks.freeze.population import describe_population
 from tasks.freeze.sample import sample_tasks
 from tasks.freeze.split import split_tasks
 from tasks.records import MinedPanel, Revision, Task
@@ -35,11 +37,16 @@ class NullLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenResult:
-    """What freezing made, and what it has to tell. Figures are of the dev part alone."""
+    """What freezing made, and what it has to tell. Figures are of the dev part alone.
+
+    `sealed` are all tasks of the sealed part; `sealed_panel` are the canonical bytes of those that
+    an opening asks (the same rule, size and seed as for dev), None without a split.
+    """
 
     panel: bytes
     lock: dict[str, Any]
     sealed: tuple[Task, ...]
+    sealed_panel: bytes | None
     sampled: tuple[Task, ...]
     dev_tasks: int
     drops: Mapping[str, int]
@@ -52,6 +59,9 @@ class FrozenResult:
 
 def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
     """Split, describe, sample, hash.
+
+    Of the sealed part nothing is told but how many tasks it has. What is said of all tasks is
+    counts alone (candidates, drops, solvable): the denominators.
 
     Raises:
         PanelError: Nothing is solvable, or the sealed part would be all of it.
@@ -69,8 +79,10 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
     )
     before, after = describe_distribution(dev), describe_distribution(sampled)
     panel = panel_to_bytes(sampled)
+    sealed_panel = draw_sealed(config, mined.tasks)
+    sealed_asked = 0 if sealed_panel is None else sealed_panel.count(b"\n")
     ground = NullGround(
-        corpus_items=len(mined.items) or len({item for task in mined.tasks for item in task.shape}),
+        corpus_items=_count_items(mined, dev),
         change_counts=_most_changed(mined.change_counts),
     )
     lock = {
@@ -91,15 +103,19 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
                 "trees": {name: _revision(rev) for name, rev in sorted(mined.corpora.items())},
             },
             "notes": list(mined.notes),
+            "population": describe_population(dev, sampled),
         },
         "settings": locked_settings(config),
-        "sealed": None,
+        "guards": {"max_infra_share": config.run.max_infra_share},
+        "sealed": _describe_sealed(config, sealed_panel, pool=len(sealed)),
+        "holdout": {"head": None, "count": 0, "demoted": None},
         "history": [],
     }
     return FrozenResult(
         panel=panel,
         lock=lock,
         sealed=sealed,
+        sealed_panel=sealed_panel,
         sampled=sampled,
         dev_tasks=len(dev),
         drops=mined.drops,
@@ -107,16 +123,64 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
         before=before,
         after=after,
         nulls=_null_lines(config, dev, sampled, ground),
-        warnings=tuple(dict.fromkeys([*before.warnings, *after.warnings, *mined.notes])),
+        warnings=tuple(
+            dict.fromkeys(
+                [
+                    *before.warnings,
+                    *after.warnings,
+                    *warn_of_size(len(sampled)),
+                    *(f"sealed part: {text}" for text in warn_of_size(sealed_asked) if sealed),
+                    *mined.notes,
+                ]
+            )
+        ),
     )
+
+
+def draw_sealed(config: Config, tasks: Sequence[Task]) -> bytes | None:
+    """The canonical bytes of the sealed tasks that an opening asks; None without a split.
+
+    The sealed part is sampled as the dev part is, so that both figures are of one kind; what is
+    not drawn stays unread too.
+    """
+    sealed = split_tasks(tasks, config.split)[1]
+    if not sealed:
+        return None
+    size = config.sample.size
+    if config.sample_rule == "all" and size is not None:
+        size = max(size, len(sealed))
+    return panel_to_bytes(
+        sample_tasks(sealed, rule=config.sample_rule, size=size, seed=config.sample.seed)
+    )
+
+
+def _describe_sealed(
+    config: Config, sealed_panel: bytes | None, *, pool: int
+) -> dict[str, Any] | None:
+    if sealed_panel is None or config.split is None:
+        return None
+    return {
+        "rule": config.split.model_dump(mode="json", exclude_none=True),
+        "tasks": pool,
+        "count": sealed_panel.count(b"\n"),
+        "digest": panel_digest(sealed_panel),
+        "miner": MINER_VERSION,
+    }
+
+
+def _count_items(mined: MinedPanel, dev: Sequence[Task]) -> int:
+    """How many items there are to answer with; without a corpus, those in the gold of dev."""
+    if mined.corpora and mined.items:
+        return len(mined.items)
+    return len({item for task in dev for item in task.shape})
 
 
 def _null_lines(
     config: Config, dev: Sequence[Task], sampled: Sequence[Task], ground: NullGround
 ) -> tuple[NullLine, ...]:
     primary = parse_measure(config.primary)
-    before = measure_nulls(dev, primary, k=config.k, ground=ground)
-    after = measure_nulls(sampled, primary, k=config.k, ground=ground)
+    before = measure_nulls(dev, primary, primary=primary, k=config.k, ground=ground)
+    after = measure_nulls(sampled, primary, primary=primary, k=config.k, ground=ground)
     return tuple(
         NullLine(name=name, before=float(scores.mean()), after=float(after[name].mean()))
         for name, scores in before.items()

@@ -241,3 +241,14 @@ def test_constant_exact_scores_exactly_the_top_share(golds: list[dict[str, float
     top_share = max(shapes.count(shape) for shape in shapes) / len(shapes)
     scores = null_scores(tasks, parse_measure("exact"), k=0, items=CORPUS, change_counts={})
     assert fmean(scores["constant"]) == pytest.approx(top_share)
+
+
+def test_null_scores_best_at_the_primary_give_one_constant_answer_for_all_measures() -> None:
+    """A report's constant is one answer: its recall is not that of naming everything."""
+    golds = [{"a": 1.0}, {"a": 1.0}, {"b": 1.0, "c": 1.0}]
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
+    exact, recall = parse_measure("exact"), parse_measure("recall")
+
+    scores = null_scores(tasks, recall, k=0, items=CORPUS, change_counts={}, best_at=exact)
+
+    assert scores["constant"] == (1.0, 1.0, 0.0)
