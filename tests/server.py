@@ -1,0 +1,40 @@
+"""A Prefect server that the tests of one process share."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.evaluations import COLDRUN
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables that make `coldrun` use it."""
+    scratch = tmp_path_factory.mktemp("server")
+    status = json.loads(call_server("start", scratch))
+    try:
+        yield {"PREFECT_API_URL": status["api_url"]}
+    finally:
+        call_server("stop", scratch)
+
+
+def call_server(action: str, scratch: Path) -> str:
+    """Call `coldrun server` in a process of its own and return what it printed."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
+    done = subprocess.run(
+        [sys.executable, "-c", COLDRUN, "server", action, "--json", "--scratch", str(scratch)],
+        env=kept,
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
