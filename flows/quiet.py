@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 Value = TypeVar("Value")
 
 GRACE_SECONDS: Final = 3.5
-FAREWELL_SECONDS: Final = 1.0
+FAREWELL_SECONDS: Final = 0.8
 POLL_SECONDS: Final = 0.1
 INTERRUPTED: Final = 130
 
@@ -99,7 +99,7 @@ def run_flow(server: ServerHandle, call: Callable[[], Value], *, stop: Callable[
 
     After the first signal `stop` is called, once and not inside of a signal handler, and the flow
     has 3.5 s to land what finished and to return. After that, or after a second signal, it is left
-    behind: `FlowInterrupted` is raised, and the program is ended a second later should it still be
+    behind: `FlowInterrupted` is raised, and the program is ended 0.8 s later should it still be
     there, because threads of the flow would otherwise hold it up.
 
     Args:
@@ -173,7 +173,7 @@ def _signals() -> Iterator[list[int]]:
 
 
 def _mark_cancelled(flow_run_id: UUID) -> None:
-    """Tell a server that people look at; half a second is all it gets."""
+    """Tell a server that people look at; it gets four tenths of a second."""
 
     def tell() -> None:
         from prefect.client.orchestration import get_client
@@ -186,7 +186,7 @@ def _mark_cancelled(flow_run_id: UUID) -> None:
     context = contextvars.copy_context()
     teller = threading.Thread(target=context.run, args=(tell,), daemon=True)
     teller.start()
-    teller.join(0.5)
+    teller.join(0.4)
 
 
 def _leave_in(seconds: float) -> None:

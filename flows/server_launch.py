@@ -232,7 +232,10 @@ def _copy_template(template: Path, database: Path) -> bool:
     if verdict != "ok":
         template.unlink(missing_ok=True)
         return False
-    shutil.copyfile(template, database)
+    try:
+        shutil.copyfile(template, database)
+    except FileNotFoundError:
+        return False  # another process threw it away meanwhile
     return True
 
 

@@ -1,0 +1,54 @@
+"""A real Prefect server for the tests of flows, started once and through coldrun's own code."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from flows.server import ServerHandle, use_server
+from flows.server_state import folders_of
+
+_OF_THE_USER = ("PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_PROFILE")
+
+
+@pytest.fixture(scope="session")
+def server_scratch(
+    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
+) -> Iterator[Path]:
+    """The scratch folder of the session's server, whose migrated database later servers copy.
+
+    The migrations take longer than all else, so pytest's cache keeps their outcome.
+    """
+    scratch = tmp_path_factory.mktemp("server-scratch")
+    template = folders_of(scratch).template
+    template.parent.mkdir()
+    kept = Path(pytestconfig.cache.mkdir("prefect")) / template.name if pytestconfig.cache else None
+    if kept and kept.exists():
+        shutil.copyfile(kept, template)
+    yield scratch
+    if kept and template.exists() and not kept.exists():
+        partial = kept.with_suffix(f".{os.getpid()}")
+        shutil.copyfile(template, partial)
+        partial.replace(kept)
+
+
+@pytest.fixture(scope="session")
+def prefect_server(server_scratch: Path) -> Iterator[ServerHandle]:
+    """The server that every flow in the session runs on; the environment is the user's again at
+    the end."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in _OF_THE_USER:
+            patch.delenv(name, raising=False)
+        with use_server(server_scratch, verbose=False, announce=lambda _: None) as server:
+            yield server
+
+
+@pytest.fixture
+def no_given_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No server that the user, or the session, named in the environment."""
+    for name in _OF_THE_USER:
+        monkeypatch.delenv(name, raising=False)
