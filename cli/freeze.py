@@ -38,8 +38,9 @@ def command(
 ) -> None:
     """Mine the panel, show its answer distribution and every null, sample, hash, and lock it.
 
-    Writes NAME.panel.jsonl and NAME.lock beside CONFIG. Freezing again without a change does
-    nothing. Commit both: the lock is what makes a later number mean something.
+    Writes NAME.panel.jsonl and NAME.lock beside CONFIG, and with a [split] NAME.sealed, encrypted
+    with a key outside the repository. Freezing again without a change does nothing. Commit them:
+    the lock is what makes a later number mean something. All figures are of the dev part.
     """
     from cli.options import people_console
     from tasks.config import load_config
@@ -71,6 +72,11 @@ def command(
         "replaced": f"replaced {files.panel} and {files.lock}; the lock remembers the earlier hash",
     }
     console.print(words[written], soft_wrap=True)
+    if result.sealed_panel is not None:
+        from tasks.freeze.sealed import describe_key
+
+        console.print(f"{files.sealed} holds the sealed part, encrypted", soft_wrap=True)
+        console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
 
 
 def _has_runs(warehouse: Path, files: EvaluationFiles) -> bool:

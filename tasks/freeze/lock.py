@@ -59,8 +59,8 @@ class FrozenPanel:
 
     @property
     def lock_digest(self) -> str:
-        """The hash of the lock's contents."""
-        return digest_json(self.lock)
+        """The hash of what the lock froze; openings of the sealed part come after and are not."""
+        return digest_json({key: value for key, value in self.lock.items() if key != "holdout"})
 
 
 def locked_settings(config: Config) -> dict[str, Any]:

@@ -73,9 +73,34 @@ def post_stratified(
     scores: dict[str, list[float]] = {}
     for task in sorted(sample, key=lambda task: task.id):
         scores.setdefault(stratify(task), []).append(scores_by_task[task.id])
+    missing = tuple(
+        MissingStratum(stratum=stratum, share=size / len(population))
+        for stratum, size in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))
+        if stratum not in scores
+    )
+    return weight_strata(scores, sizes, tasks=len(population), strata=len(sizes), missing=missing)
+
+
+def weight_strata(
+    scores: Mapping[str, Sequence[float]],
+    sizes: Mapping[str, int],
+    *,
+    tasks: int,
+    strata: int,
+    missing: tuple[MissingStratum, ...] = (),
+) -> ProductionEstimate:
+    """Weight the scores of each stratum that the sample reached by its size.
+
+    Args:
+        scores: The sample's scores by stratum; at least one.
+        sizes: How many of all tasks each of these strata has.
+        tasks: How many tasks there are in all.
+        strata: How many strata there are in all.
+        missing: The strata that the sample did not reach, where they are known by name.
+    """
     covered = sum(sizes[stratum] for stratum in scores)
     weights = {stratum: sizes[stratum] / covered for stratum in scores}
-    coverage = covered / len(population)
+    coverage = covered / tasks
     estimate = math.fsum(weights[stratum] * _mean(values) for stratum, values in scores.items())
     return ProductionEstimate(
         sample_mean=_mean([value for values in scores.values() for value in values]),
@@ -84,12 +109,8 @@ def post_stratified(
         lowest=coverage * estimate,
         highest=coverage * estimate + (1 - coverage),
         coverage=coverage,
-        strata=len(sizes),
-        missing=tuple(
-            MissingStratum(stratum=stratum, share=size / len(population))
-            for stratum, size in sorted(sizes.items(), key=lambda pair: (-pair[1], pair[0]))
-            if stratum not in scores
-        ),
+        strata=strata,
+        missing=missing,
     )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.canonical import digest_bytes
-from tasks.errors import LockError, StorageError
+from tasks.errors import LedgerError, LockError, StorageError
 from tasks.freeze.freeze import FrozenResult
 from tasks.freeze.lock import (
     EvaluationFiles,
@@ -16,6 +16,8 @@ from tasks.freeze.lock import (
     lock_to_bytes,
     read_lock,
 )
+from tasks.freeze.panel import panel_from_bytes
+from tasks.freeze.sealed import is_intact, write_key_and_seal
 
 Written = Literal["frozen", "unchanged", "restored", "replaced"]
 
@@ -40,7 +42,7 @@ def write_frozen(
     """
     lock = {**result.lock, "frozen_at": now}
     if not files.lock.exists():
-        _write_all(files, result.panel, lock)
+        _write_all(files, result, lock)
         return "frozen"
     try:
         earlier = read_lock(files)
@@ -48,11 +50,14 @@ def write_frozen(
         if not force:
             raise
         earlier = {"panel": {"digest": digest_bytes(files.lock.read_bytes())}, "settings": {}}
-    same_lock = {**earlier, "frozen_at": now, "history": []} == {**lock, "history": []}
-    if same_lock and _has_bytes(files.panel, result.panel):
+        _refuse_losing_ledger(files)
+    lock["holdout"] = earlier.get("holdout") or lock["holdout"]
+    same_lock = _frozen_part(earlier) == _frozen_part(lock)
+    if same_lock and _has_bytes(files.panel, result.panel) and _has_sealed(files, lock):
         return "unchanged"
-    if same_lock and (force or not files.panel.exists()):
-        _write_all(files, result.panel, earlier)
+    is_panel_right = _has_bytes(files.panel, result.panel)
+    if same_lock and (force or is_panel_right or not files.panel.exists()):
+        _write_all(files, result, earlier)
         return "restored"
     if same_lock:
         check_digest(
@@ -60,7 +65,7 @@ def write_frozen(
             expected=earlier["panel"]["digest"],
             found=digest_bytes(files.panel.read_bytes()),
         )
-    changed = changed_settings(earlier["settings"], lock["settings"])
+    changed = _changes(earlier, lock)
     if not force:
         what = ", ".join(changed) or "the history, the miner or the clone"
         raise LockError(
@@ -68,6 +73,7 @@ def write_frozen(
             f"{earlier['panel']['digest']} to {lock['panel']['digest']}; repeat with --force to "
             "replace it (the lock remembers the earlier hash and date)"
         )
+    _refuse_sealing_again(lock, result)
     entry = {
         "digest": earlier["panel"]["digest"],
         "frozen_at": earlier.get("frozen_at"),
@@ -76,16 +82,69 @@ def write_frozen(
         "had_runs": had_runs,
     }
     lock["history"] = [*earlier.get("history", []), entry]
-    _write_all(files, result.panel, lock)
+    _write_all(files, result, lock)
     return "replaced"
+
+
+def _frozen_part(lock: dict[str, Any]) -> dict[str, Any]:
+    """What a second freeze has to find again; dates and openings are not part of it."""
+    return {key: lock[key] for key in lock if key not in ("frozen_at", "history", "holdout")}
+
+
+def _changes(earlier: dict[str, Any], lock: dict[str, Any]) -> tuple[str, ...]:
+    guards = changed_settings({"run": earlier.get("guards")}, {"run": lock["guards"]})
+    return (*changed_settings(earlier["settings"], lock["settings"]), *guards)
+
+
+def _has_sealed(files: EvaluationFiles, lock: dict[str, Any]) -> bool:
+    return lock["sealed"] is None or is_intact(files, lock["sealed"]["digest"])
+
+
+def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
+    """Tasks that were read stay dev; the set that was read may stay as it is, demoted.
+
+    Raises:
+        LockError: Some of them would be sealed again.
+    """
+    demoted = (lock.get("holdout") or {}).get("demoted")
+    if demoted is None or result.sealed_panel is None:
+        return
+    if lock["sealed"]["digest"] == demoted["digest"]:
+        return
+    read = set(demoted["tasks"])
+    again = [task for task in panel_from_bytes(result.sealed_panel) if task.id in read]
+    if again:
+        newest = max((task.date or "" for task in again), default="") or "the newest of them"
+        raise LockError(
+            f"{len(again)} of the tasks to be sealed were read task by task on {demoted['at']} and "
+            f"are dev for good; seal later ones with [split] sealed_after = {newest[:10]}"
+        )
+
+
+def _refuse_losing_ledger(files: EvaluationFiles) -> None:
+    """A lock that cannot be read must not be replaced where it vouched for openings.
+
+    Raises:
+        LedgerError: There is a ledger.
+    """
+    if files.ledger.exists():
+        raise LedgerError(
+            f"{files.lock} cannot be read, and it holds the head of the ledger {files.ledger}; "
+            "restore the lock from version control before you freeze again"
+        )
 
 
 def _has_bytes(path: Path, data: bytes) -> bool:
     return path.exists() and path.read_bytes() == data
 
 
-def _write_all(files: EvaluationFiles, panel: bytes, lock: dict[str, Any]) -> None:
-    write_whole(files.panel, panel)
+def _write_all(files: EvaluationFiles, result: FrozenResult, lock: dict[str, Any]) -> None:
+    """Write the lock last: without it nothing is frozen. A sealed file that is whole stays."""
+    if result.sealed_panel is None:
+        files.sealed.unlink(missing_ok=True)
+    elif not is_intact(files, result.lock["sealed"]["digest"]):
+        write_whole(files.sealed, write_key_and_seal(files, result.sealed_panel))
+    write_whole(files.panel, result.panel)
     write_whole(files.lock, lock_to_bytes(lock))
 
 
