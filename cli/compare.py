@@ -1,0 +1,66 @@
+"""`coldrun compare RUN RUN`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from cli.options import catch_errors, report_options, warehouse_option
+
+
+@click.command(
+    "compare",
+    epilog="""\b
+Examples:
+  coldrun compare 20260714-0930 last
+  coldrun compare 20260713-02 20260714-02 --markdown change.md
+""",
+)
+@click.argument("before", metavar="RUN")
+@click.argument("after", metavar="RUN")
+@report_options
+@warehouse_option
+@catch_errors
+def command(
+    before: str,
+    after: str,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+) -> None:
+    """Compare two runs of one panel, paired by task: what was gained, what was lost, by how much.
+
+    Each RUN is an id, the start of one, or `last`. Both must have asked the same panel with the
+    same measures. Nothing is executed; the exit code is 0 whatever the outcome.
+    """
+    from cli.evaluating import Outputs
+    from cli.options import write_outputs
+    from tasks.history.compare import compare_runs
+    from tasks.history.outcomes import read_floors, read_key_differences, read_run
+    from tasks.history.render_compare import comparison_markdown, print_comparison
+
+    first, second = read_run(warehouse, before), read_run(warehouse, after)
+    primary = first.measures[0]
+    floors = {
+        **read_floors(warehouse, first, measure=primary),
+        **{
+            arm: floor
+            for arm, floor in read_floors(warehouse, second, measure=primary).items()
+            if floor is not None
+        },
+    }
+    found = compare_runs(
+        first,
+        second,
+        floors=floors,
+        key_differences=read_key_differences(warehouse, first.run_id, second.run_id),
+    )
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    print_comparison(found, outputs.console())
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=found.to_json(),
+        to_markdown=comparison_markdown(found),
+    )

@@ -1,0 +1,180 @@
+"""Measured points read back from the warehouse, and the noise floors that its repeats give."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tasks.analyse.decomposition import ArmAtPoint, PointOutcome
+from tasks.analyse.pooled_noise import PooledFloor, pool_noise_floor
+from tasks.errors import UsageError
+from tasks.run.key import differing_components
+from tasks.run.manifest import Manifest, manifest_from_values
+from warehouse.reader import connect, find_run_id, select_rows
+
+BUILTIN_KINDS = ("grep", "bm25")
+"""Arms that are deterministic and part of coldrun: any flip of theirs is the machine's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredRun:
+    """A landed run as history sees it: what it was, what it counted, what each arm scored.
+
+    `nothing` names the arms that measured nothing: they did not beat the nulls.
+    """
+
+    run_id: str
+    name: str
+    status: str
+    verdict: str
+    evidence: str
+    started_at: str
+    wall_seconds: float
+    panel_digest: str
+    measures: tuple[str, ...]
+    counts: Mapping[str, int]
+    manifest: Manifest
+    outcome: PointOutcome
+    nothing: tuple[str, ...] = ()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether its scores may be compared: neither invalid nor with answers missing."""
+        return self.status == "finished" and self.evidence not in ("invalid", "incomplete")
+
+
+def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]:
+    """Landed runs by id; ids that have not landed are left out."""
+    if not run_ids:
+        return {}
+    connection = connect(warehouse)
+    wanted = [sorted(set(run_ids))]
+    runs = select_rows(connection, "SELECT * FROM runs WHERE run_id IN (SELECT unnest(?))", wanted)
+    arms: dict[str, dict[str, Any]] = defaultdict(dict)
+    for row in select_rows(
+        connection,
+        "SELECT run_id, arm, degraded FROM arm_runs WHERE run_id IN (SELECT unnest(?))",
+        wanted,
+    ):
+        arms[row["run_id"]][row["arm"]] = tuple(row["degraded"])
+    scores: dict[str, dict[str, Any]] = defaultdict(dict)
+    for row in select_rows(
+        connection,
+        "SELECT run_id, arm, any_value(role) AS role, any_value(kind) AS kind, measure, "
+        "any_value(evidence) AS evidence, any_value(measured_nothing) AS nothing, "
+        "map(list(task_id), list(value)) AS by_task FROM scores "
+        "WHERE run_id IN (SELECT unnest(?)) GROUP BY run_id, arm, measure",
+        wanted,
+    ):
+        arm = scores[row["run_id"]].setdefault(row["arm"], {"row": row, "scores": {}})
+        arm["scores"][row["measure"]] = dict(row["by_task"])
+    return {row["run_id"]: _run(row, scores[row["run_id"]], arms[row["run_id"]]) for row in runs}
+
+
+def read_run(warehouse: Path, text: str) -> MeasuredRun:
+    """The landed run that `text` names (an id, the start of one, or `last`).
+
+    Raises:
+        UsageError: None or several fit, or its rows are not readable.
+    """
+    run_id = find_run_id(connect(warehouse), text)
+    run = read_runs(warehouse, [run_id])[run_id]
+    if not run.outcome.arms:
+        raise UsageError(
+            f"run {run_id} has no readable rows: it asked the sealed part; "
+            "`coldrun holdout log` shows its result"
+        )
+    return run
+
+
+def read_floors(
+    warehouse: Path, run: MeasuredRun, *, measure: str
+) -> dict[str, PooledFloor | None]:
+    """The noise floor of each arm of a run, as the warehouse's repeats of that arm give it.
+
+    A repeat is a run that asked the same questions of the same code and executed every answer.
+    Repeats at any point of the product count, as long as the arm itself is the same.
+    """
+    rows = select_rows(
+        connect(warehouse),
+        "SELECT a.arm, a.identity, a.run_id, "
+        "list(s.value ORDER BY s.task_id) AS outcomes "
+        "FROM arm_runs a JOIN scores s ON a.run_id = s.run_id AND a.arm = s.arm "
+        "WHERE a.arm_identity IN (SELECT arm_identity FROM arm_runs WHERE run_id = ?) "
+        "AND a.panel_digest = ? AND s.measure = ? AND a.replayed = 0 AND a.status = 'finished' "
+        "AND a.verdict NOT IN ('invalid', 'did_not_run') "
+        "GROUP BY a.arm, a.identity, a.run_id ORDER BY a.run_id",
+        [run.run_id, run.panel_digest, measure],
+    )
+    groups: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        groups[row["arm"]][row["identity"]].append(row["outcomes"])
+    return {
+        arm: pool_noise_floor([np.array(table) for table in groups[arm].values()])
+        for arm in run.outcome.arms
+    }
+
+
+def _run(
+    row: Mapping[str, Any], scores: Mapping[str, Any], degraded: Mapping[str, tuple[str, ...]]
+) -> MeasuredRun:
+    values = json.loads(row["manifest"])
+    values.pop("invalid", None)
+    manifest = manifest_from_values(values)
+    return MeasuredRun(
+        run_id=row["run_id"],
+        name=row["name"],
+        status=row["status"],
+        verdict=row["verdict"],
+        evidence=row["evidence"],
+        started_at=manifest.started_at,
+        wall_seconds=row["wall_seconds"],
+        panel_digest=row["panel_digest"],
+        measures=manifest.config.measures,
+        counts={
+            name: row[name] for name in ("planned", "executed", "replayed", "resumed", "infra")
+        },
+        manifest=manifest,
+        outcome=PointOutcome(
+            run_id=row["run_id"],
+            commit=row["product_commit"],
+            environment_digest=row["environment_digest"],
+            arms={
+                arm.name: ArmAtPoint(
+                    role=arm.role,
+                    is_builtin=arm.kind in BUILTIN_KINDS,
+                    evidence=scores[arm.name]["row"]["evidence"],
+                    scores={
+                        measure: scores[arm.name]["scores"][measure]
+                        for measure in manifest.config.measures
+                        if measure in scores[arm.name]["scores"]
+                    },
+                    degraded=degraded.get(arm.name, ()),
+                )
+                for arm in manifest.config.arms
+                if arm.name in scores
+            },
+        ),
+        nothing=tuple(name for name, arm in scores.items() if arm["row"]["nothing"]),
+    )
+
+
+def read_key_differences(warehouse: Path, first: str, second: str) -> dict[str, tuple[str, ...]]:
+    """By arm, the components in which the keys of two runs' answers differ."""
+    rows = select_rows(
+        connect(warehouse),
+        "SELECT a.arm, a.key_parts AS first, b.key_parts AS second FROM captures a "
+        "JOIN captures b ON a.arm = b.arm AND a.task_id = b.task_id AND a.trial = b.trial "
+        "WHERE a.run_id = ? AND b.run_id = ? "
+        "QUALIFY row_number() OVER (PARTITION BY a.arm ORDER BY a.task_id, a.trial) = 1",
+        [first, second],
+    )
+    return {
+        row["arm"]: differing_components(dict(row["first"]), dict(row["second"])) for row in rows
+    }

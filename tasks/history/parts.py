@@ -1,0 +1,71 @@
+"""Parts of history reports made from the analysis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tasks.analyse.decomposition import Change, ControlMove
+from tasks.analyse.pooled_noise import PooledFloor
+from tasks.history.model import ControlPart, FloorPart
+
+
+def floor_part(floor: PooledFloor | None) -> FloorPart | None:
+    """The noise floor as it is reported; None where no repeat is known."""
+    if floor is None:
+        return None
+    return FloorPart(
+        runs=floor.runs,
+        pairs=floor.pairs,
+        flips=floor.flips,
+        flip_rate=floor.flip_rate,
+        flip_rate_upper=floor.flip_rate_upper,
+        band_tasks=floor.band,
+    )
+
+
+def control_parts(moves: Iterable[ControlMove]) -> list[ControlPart]:
+    """Controls as they are reported."""
+    return [
+        ControlPart(
+            arm=move.arm,
+            up=move.drift.up,
+            down=move.drift.down,
+            flips_p=move.drift.flips_p,
+            net_p=move.drift.net_p,
+            verdict=move.drift.verdict,
+        )
+        for move in moves
+    ]
+
+
+def tasks_text(number: float) -> str:
+    """A number of tasks with its sign: whole where it is whole."""
+    rounded = round(number, 2)
+    return f"{int(rounded):+d}" if rounded == int(rounded) else f"{rounded:+.2f}"
+
+
+def total_text(number: float) -> str:
+    """A score as a sum over tasks: whole where it is whole."""
+    return tasks_text(number).lstrip("+")
+
+
+def p_text(p: float) -> str:
+    """A p-value as it is printed."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def floor_words(floor: FloorPart | None) -> str:
+    """The noise floor in words."""
+    if floor is None:
+        return "noise floor not known (nothing was run twice)"
+    pairs = "1 pair" if floor.pairs == 1 else f"{floor.pairs} pairs"
+    return f"noise floor ±{floor.band_tasks} tasks from {pairs} of runs"
+
+
+def change_words(measure: str, change: Change) -> str:
+    """A change in one line, ready to be quoted."""
+    return (
+        f"{measure} {total_text(change.before)} → {total_text(change.after)} of {change.n} "
+        f"({tasks_text(change.difference)} tasks [{change.low:+.1f}, {change.high:+.1f}], "
+        f"{len(change.up)} up, {len(change.down)} down, p = {p_text(change.p)})"
+    )
