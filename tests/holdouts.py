@@ -7,46 +7,12 @@ from pathlib import Path
 
 from tests.evaluations import EvaluationLab
 
-WORDS = (
-    
-        "anchor",
-        "basil",
-        "cobalt",
-        "dahlia",
-        "ember",
-        "fennel",
-        "garnet",
-        "hazel",
-        "indigo",
-        "juniper",
-        "kelp",
-        "lilac",
-        "mango",
-        "nutmeg",
-        "onyx",
-        "poppy",
-        "quartz",
-        "raven",
-        "saffron",
-        "thistle",
-        "umber",
-        "violet",
-        "walnut",
-        "xenon",
-        "yarrow",
-        "zephyr",
-        "acorn",
-        "birch",
-        "cedar",
-        "dogwood",
-        "elm",
-        "fir",
-        "gorse",
-        "holly",
-        "iris",
-        "jasmine",
-    ]
-)
+_NAMES = """
+    anchor basil cobalt dahlia ember fennel garnet hazel indigo juniper kelp lilac mango
+    nutmeg onyx poppy quartz raven saffron thistle umber violet walnut xenon yarrow zephyr
+    acorn birch cedar dogwood elm fir gorse holly iris jasmine
+"""
+WORDS = tuple(_NAMES.split())
 """One word per commit, in its message and in the one file that it changes."""
 
 CONFIG = """\
