@@ -10,7 +10,7 @@ from tasks.freeze.freeze import FrozenResult, freeze_panel
 from tasks.records import MinedPanel
 
 
-@task(name="freeze", cache_policy=NO_CACHE, persist_result=False)
+@task(name="freeze", task_run_name="freeze", cache_policy=NO_CACHE, persist_result=False)
 def freeze_stage(config: Config, mined: MinedPanel) -> FrozenResult:
     """Split, describe, sample and hash."""
     return freeze_panel(config, mined)

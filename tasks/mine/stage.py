@@ -12,7 +12,7 @@ from tasks.mine.mine import mine_panel
 from tasks.records import MinedPanel
 
 
-@task(name="mine", cache_policy=NO_CACHE, persist_result=False)
+@task(name="mine", task_run_name="mine", cache_policy=NO_CACHE, persist_result=False)
 def mine_stage(panel: PanelConfig, config_dir: Path, scratch: Path) -> MinedPanel:
     """Turn history into tasks and counted drops."""
     return mine_panel(panel, config_dir=config_dir, scratch=scratch)

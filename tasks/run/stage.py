@@ -12,13 +12,13 @@ from tasks.run.execute import Run, Shard, execute_shard
 from tasks.run.prepare import Evaluation, prepare_evaluation_point
 
 
-@task(name="check out", cache_policy=NO_CACHE, persist_result=False)
+@task(name="check out", task_run_name="check out", cache_policy=NO_CACHE, persist_result=False)
 def check_out_stage(evaluation: Evaluation, revision: str | None) -> Point | None:
     """Check out and set up the product."""
     return prepare_evaluation_point(evaluation, revision)
 
 
-@task(name="plan", cache_policy=NO_CACHE, persist_result=False)
+@task(name="plan", task_run_name="plan", cache_policy=NO_CACHE, persist_result=False)
 def plan_stage(evaluation: Evaluation, request: RunRequest, point: Point | None) -> StartedRun:
     """Start the run, or take up a dead one."""
     return start_run(evaluation, request, point=point)
@@ -31,7 +31,12 @@ def ask_stage(run: Run, shard: Shard, label: str) -> int:
     return execute_shard(run, shard)
 
 
-@task(name="land and analyse", cache_policy=NO_CACHE, persist_result=False)
+@task(
+    name="land and analyse",
+    task_run_name="land and analyse",
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
 def land_stage(started: StartedRun) -> BuiltReport:
     """Land the answers and judge them."""
     return finish_run(started)
