@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import platform
 import sys
+from collections.abc import Iterator
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -12,6 +14,8 @@ from tasks.canonical import digest_json
 
 SOURCE_FOLDERS = ("cli", "flows", "tasks", "warehouse")
 SOURCE_SUFFIXES = (".py", ".sql", ".html", ".j2")
+NO_SOURCE = ("__pycache__", "data")
+"""Folders without source: bytecode, and the warehouse's data, which every run adds to."""
 
 
 def source_root() -> Path:
@@ -23,13 +27,18 @@ def digest_source(root: Path) -> str:
     """One digest over every source file of coldrun, by relative name and bytes."""
     digest = hashlib.sha256()
     for folder in SOURCE_FOLDERS:
-        for path in sorted((root / folder).rglob("*")):
-            if path.suffix in SOURCE_SUFFIXES and "__pycache__" not in path.parts:
-                data = path.read_bytes()
-                name = path.relative_to(root).as_posix()
-                digest.update(f"{name}\0{len(data)}\0".encode())
-                digest.update(data)
+        for path in sorted(_source_files(root / folder)):
+            data = path.read_bytes()
+            name = path.relative_to(root).as_posix()
+            digest.update(f"{name}\0{len(data)}\0".encode())
+            digest.update(data)
     return "sha256:" + digest.hexdigest()
+
+
+def _source_files(folder: Path) -> Iterator[Path]:
+    for place, folders, names in os.walk(folder):
+        folders[:] = [name for name in folders if name not in NO_SOURCE]
+        yield from (Path(place, name) for name in names if Path(name).suffix in SOURCE_SUFFIXES)
 
 
 def digest_packages() -> str:

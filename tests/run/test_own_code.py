@@ -1,0 +1,70 @@
+"""What coldrun itself is: every source file counts."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tasks.run.own_code import SOURCE_FOLDERS, digest_source, own_code, source_root
+from tests.evaluations import ROOT
+
+
+@pytest.fixture(scope="module")
+def copied(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of coldrun's own source."""
+    root = tmp_path_factory.mktemp("source")
+    for folder in SOURCE_FOLDERS:
+        ignored = shutil.ignore_patterns("__pycache__", "data")
+        shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
+    return root
+
+
+def test_digest_source_of_a_copy_equals_that_of_the_original(copied: Path) -> None:
+    """Where the clone lies does not matter."""
+    assert digest_source(copied) == digest_source(ROOT) == own_code()["source"]
+
+
+def test_digest_source_changes_with_every_single_file(copied: Path) -> None:
+    """A comment added to any file of coldrun, a view included, makes other keys."""
+    before = digest_source(copied)
+    files = [path for path in copied.rglob("*") if path.suffix in {".py", ".sql"}]
+    assert len(files) > 100
+
+    for path in files:
+        data = path.read_bytes()
+        path.write_bytes(data + b"\n")
+        assert digest_source(copied) != before, path
+        path.write_bytes(data)
+    assert digest_source(copied) == before
+
+
+def test_digest_source_changes_with_names_and_ignores_bytecode(copied: Path) -> None:
+    """A renamed or added file counts; what Python leaves behind does not."""
+    before = digest_source(copied)
+    bytecode = copied / "tasks" / "__pycache__" / "canonical.cpython-311.pyc"
+    bytecode.parent.mkdir(exist_ok=True)
+    bytecode.write_bytes(b"x")
+    os.utime(copied / "tasks" / "canonical.py", (0, 0))
+    assert digest_source(copied) == before
+
+    (copied / "tasks" / "canonical.py").rename(copied / "tasks" / "canon.py")
+    assert digest_source(copied) != before
+    (copied / "tasks" / "canon.py").rename(copied / "tasks" / "canonical.py")
+
+
+def test_digest_source_ignores_the_warehouse_data(copied: Path) -> None:
+    """Results land below `warehouse/data`, and a run must not change its own key."""
+    before = digest_source(copied)
+    stray = copied / "warehouse" / "data" / "captures" / "run" / "template.html"
+    stray.parent.mkdir(parents=True)
+    stray.write_text("<p>not source</p>")
+
+    assert digest_source(copied) == before
+
+
+def test_source_root_is_where_the_running_code_lies() -> None:
+    """The digest is of the code that runs."""
+    assert source_root() == ROOT
