@@ -131,7 +131,7 @@ def clean_text(text: str, *, subject_only: bool = False) -> str:
     lines = [line.rstrip() for line in text.split("\n")]
     if "onflict" in text:
         lines = _without_conflicts(lines)
-    kept = [line for at, line in enumerate(lines) if not _is_tool_line(line, at)]
+    kept = _without_tool_lines(lines)
     while kept and not kept[0]:
         del kept[0]
     if subject_only:
@@ -140,12 +140,16 @@ def clean_text(text: str, *, subject_only: bool = False) -> str:
     return "\n".join(kept[:end]).strip()
 
 
-def _is_tool_line(line: str, at: int) -> bool:
-    if ":" not in line and not line.startswith("(") and "=" not in line:
-        return False
-    if _TOOL_LINE.match(line):
-        return True
-    return at > 0 and _PEOPLE_LINE.match(line) is not None
+def _without_tool_lines(lines: list[str]) -> list[str]:
+    kept: list[str] = []
+    is_trailer = False
+    for line in lines:
+        if is_trailer and line[:1] in (" ", "\t"):
+            continue  # A trailer's value goes on.
+        is_trailer = bool(kept) and ":" in line and _PEOPLE_LINE.match(line) is not None
+        if not is_trailer and not _TOOL_LINE.match(line):
+            kept.append(line)
+    return kept
 
 
 def _without_conflicts(lines: list[str]) -> list[str]:

@@ -1,0 +1,144 @@
+"""Mining depends on the history alone: not on the clone, the machine or its user."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+HOSTILE_CONFIG = """
+[diff]
+    renames = copies
+    noprefix = true
+    algorithm = histogram
+    ignoreSubmodules = all
+    renameLimit = 1
+[log]
+    showSignature = true
+    date = relative
+    showRoot = false
+    mailmap = true
+    diffMerges = combined
+[core]
+    autocrlf = true
+    quotePath = true
+    abbrev = 4
+[i18n]
+    logOutputEncoding = latin1
+[color]
+    ui = always
+[format]
+    pretty = oneline
+"""
+
+PATHS = ["a.py", "b.py", "src/c.py", "é.txt", "CHANGES"]
+MESSAGES = ["Fix it", "Fix ä\n\nFixes: #1", "", "Merge branch 'main' into x", "Say more"]
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["edit", "move", "remove", "merge", "nothing"]),
+        st.sampled_from(PATHS),
+        st.sampled_from(MESSAGES),
+        st.booleans(),
+    ),
+    min_size=1,
+    max_size=8,
+)
+SLOW = settings(
+    max_examples=15,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def write_history(made, steps):
+    """A history from random steps on two branches; returns the first commit."""
+    base = made.commit("start", {path: f"{path}\n" * 30 for path in PATHS})
+    made.branch("side", base)
+    files = {branch: {path: f"{path}\n" * 30 for path in PATHS} for branch in ("main", "side")}
+    for number, (kind, path, message, is_side) in enumerate(steps):
+        branch = "side" if is_side else "main"
+        mine = files[branch]
+        changes = {}
+        if kind == "merge":
+            other = "main" if is_side else "side"
+            tip = made.git("rev-parse", other)
+            changes = dict.fromkeys(mine, None) | files[other]
+            made.merge(message, tip, branch=branch, files=changes)
+            files[branch] = dict(files[other])
+            continue
+        if path in mine and kind == "move":
+            changes = {path: None, f"moved{number}.py": mine.pop(path)}
+            mine[f"moved{number}.py"] = changes[f"moved{number}.py"]
+        elif path in mine and kind == "remove":
+            changes = {path: None}
+            del mine[path]
+        elif kind != "nothing":
+            mine[path] = changes[path] = mine.get(path, f"{path}\n" * 30) + f"{number}\n"
+        made.commit(message, changes, branch=branch)
+    made.merge("Merge branch 'side'", made.git("rev-parse", "side"))
+    return base
+
+
+@SLOW
+@given(steps=STEPS, unit=st.sampled_from(["commit", "merge"]), parent=st.booleans())
+def test_mine_any_history_is_the_same_everywhere(build_repository, mine, steps, unit, parent):
+    """Clone order, packing, kind of clone, locale, time zone and configuration change nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        made = build_repository(root / "made")
+        base = write_history(made, steps)
+        panel = {"base": "parent" if parent else base, "head": "main", "unit": unit}
+        expected = mine(made, **panel)
+        assert expected.candidates == len(expected.tasks) + sum(expected.drops.values())
+        made.git("clone", "-q", "--bare", ".", str(root / "bare"))
+        other = build_repository(root / "other", bare=True)
+        for branch in ("side", "main"):
+            other.git("fetch", "-q", str(made.path), f"{branch}:{branch}")
+        other.git("repack", "-q", "-a", "-d")
+        made.git("checkout", "-q", "-f", "main")
+        config = root / "config"
+        config.write_text(HOSTILE_CONFIG)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GIT_CONFIG_GLOBAL", str(config))
+            patch.setenv("TZ", "Pacific/Chatham")
+            patch.setenv("LC_ALL", "tr_TR.UTF-8")
+            patch.setenv("GIT_DIFF_OPTS", "-u0")
+            patch.setenv("GIT_DIR", str(root / "nowhere"))
+            for place in (made.path, root / "bare", root / "other"):
+                assert mine(place, **panel) == expected
+        for line in HOSTILE_CONFIG.strip().splitlines():
+            if line.startswith("["):
+                section = line.strip("[]")
+            else:
+                key, _, value = line.strip().partition(" = ")
+                other.git("config", f"{section}.{key}", value)
+        assert mine(root / "other", **panel) == expected
+
+
+@SLOW
+@given(steps=STEPS, max_gold=st.sampled_from([1, None]), follow=st.booleans())
+def test_mine_any_history_adds_up(build_repository, mine, steps, max_gold, follow):
+    """Drops and tasks are all candidates; gold exists, is sorted, and no question comes twice."""
+    with tempfile.TemporaryDirectory() as folder:
+        made = build_repository(Path(folder) / "made")
+        base = write_history(made, steps)
+        panel = mine(
+            made,
+            base=base,
+            head="main",
+            max_gold=max_gold,
+            exclude_gold=("CHANGES",),
+            renames="follow" if follow else "ignore",
+        )
+        commits = int(made.git("rev-list", "--count", f"{base}..main"))
+        assert panel.candidates == commits == len(panel.tasks) + sum(panel.drops.values())
+        for task in panel.tasks:
+            items = [gold.item for gold in task.gold]
+            assert items == sorted(set(items))
+            assert set(items) <= set(panel.items) - {"CHANGES"}
+        assert len({task.query for task in panel.tasks}) == len(panel.tasks)
+        assert os.environ.get("GIT_DIR") is None

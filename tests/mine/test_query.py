@@ -1,0 +1,142 @@
+"""What is left of a commit message."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.mine.query import clean_message, decode_message, split_merge_title
+
+KEPT = [
+    b"Fix the parser",
+    b"Fix the parser\n\nIt was wrong.\n\nNote: this is prose.",
+    b"docs: say what a token is",
+    b"Fixes: the first line is a title",
+    b"One\n\nSee https://example.org/x: there",
+    b"List\n\n- a: b\n- c: d",
+    b"Two\n\nBefore: slow\nAfter: fast",
+    "Überarbeite den Zerteiler".encode(),
+]
+
+
+@pytest.mark.parametrize("message", KEPT)
+def test_clean_message_prose_stays_as_it_is(message):
+    """Nothing that a person said about the change is lost."""
+    assert clean_message(message) == message.decode()
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        "Signed-off-by: A <a@b>\nCo-authored-by: B <b@c>",
+        "Fixes: #12\nChange-Id: I0123456789abcdef",
+        "Reviewed-on: https://example.org/c/1\nReviewed-by: A\n  <a@b>",
+        "Closes-Bug: #7",
+        "Refs: PROJ-1",
+        "(cherry picked from commit 0123456789abcdef0123456789abcdef01234567)",
+        "# Conflicts:\n#\tsrc/a.py\n#\tsrc/b.py",
+        "Conflicts:\n\tsrc/a.py\n\tsrc/b.py",
+        "git-svn-id: https://svn.example.org/trunk@12 abc-def",
+        "---------\n\nCo-authored-by: B <b@c>",
+        "Signed-off-by: A <a@b>\n\nConflicts:\n\tsrc/a.py\n\nChange-Id: I1",
+        "Fixes: #1\n\nSigned-off-by: A <a@b>\n(cherry picked from commit 0123abc)",
+    ],
+)
+def test_clean_message_tool_lines_go(noise):
+    """Trailers, notes of tools and lists of conflicts are not the question."""
+    assert clean_message(f"Title\n\nBody text.\n\n{noise}\n".encode()) == "Title\n\nBody text."
+    assert clean_message(f"Title\r\n\r\n{noise}\r\n".replace("\n", "\r\n").encode()) == "Title"
+
+
+def test_clean_message_people_in_the_middle_go_and_prose_around_them_stays():
+    """A squashed message has trailers between its parts."""
+    message = b"Title\n\nOne.\n\nChange-Id: I1\nSigned-off-by: A <a@b>\n\nTwo."
+    assert clean_message(message).split() == ["Title", "One.", "Two."]
+
+
+@pytest.mark.parametrize(
+    "message", [b"", b"\n \n", b"git-svn-id: x@1 y", b"(cherry picked from commit 0123abc)"]
+)
+def test_clean_message_nothing_said_is_empty(message):
+    """A message that says nothing is no question."""
+    assert clean_message(message) == ""
+
+
+def test_clean_message_subject_only_is_the_title():
+    """The subject is the first line, of a pull request its title."""
+    assert clean_message(b"Title\nmore\n\nBody", subject_only=True) == "Title"
+    message = b"Merge pull request #1 from a/b\n\nThe title\n\nBody"
+    assert clean_message(message, subject_only=True) == "The title"
+
+
+def test_clean_message_bytes_that_are_no_text_are_replaced():
+    """A message in another encoding still is a question."""
+    assert clean_message(b"caf\xe9 fix") == "caf\ufffd fix"
+
+
+@pytest.mark.parametrize(
+    ("message", "text"),
+    [
+        ("Merge pull request #12 from x/fix-y\n\nTitle\n\nBody", "Title\n\nBody"),
+        ("Merge pull request #12 in P/r from x to main\n\nTitle", "Title"),
+        ("Merge branch 'fix-y' into 'main'\n\nTitle\n\nSee merge request a/b!12", "Title"),
+        ("Merge branch 'main' into 'dev'\n\nTitle\n\nSee merge request a/b!12", "Title"),
+        ("Merged in fix-y (pull request #12)\n\nTitle", "Title"),
+        ("Merged PR 12: Title\n\nBody", "Title\n\nBody"),
+        ("Pull request #12: Title\n\nMerge in P/r from x to main", "Title\n\nMerge in P/r"),
+        ('Merge "Title" into main', "Title"),
+        ('Merge "Title"', "Title"),
+        ("Merge #12\n\n12: Title r=a a=b", "12: Title"),
+        ("Merge branch 'fix-y'\n\nWhat it does", "What it does"),
+        ("Merge the two parsers", "Merge the two parsers"),
+    ],
+)
+def test_split_merge_title_pull_requests_keep_their_title(message, text):
+    """Every forge's way to merge leaves title and body."""
+    found = split_merge_title(message)
+    assert not found.is_sync
+    assert found.text.startswith(text)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Merge main into fix-y",
+        "Merge branch 'main' into fix-y",
+        "Merge branch 'main' into fix-y\n\n# Conflicts:\n#\ta.py",
+        "Merge remote-tracking branch 'origin/x' into y\n\nSome words",
+        "Merge branch 'x' of https://example.org/r into x",
+        "Merge branch '8.1.x'",
+        "Merge branch '8.1.x' into main",
+        "Merge branch 'release/2024' into main",
+        "Merge branch 'fix-y'",
+        "Merge branches 'a', 'b' and 'c'",
+        "Merge tag 'v1.0' into main",
+        "Merge commit '0123abc' into x",
+        "Merge branch 'stable-2'\n\n* stable-2: (23 commits)\n  one\n  two",
+    ],
+)
+def test_split_merge_title_syncs_are_recognised(message):
+    """Bringing a branch up to date is no pull request."""
+    assert split_merge_title(message).is_sync
+
+
+@given(st.binary(max_size=200))
+def test_clean_message_any_bytes_never_fail_and_cleaning_is_trimmed(message):
+    """No message stops mining, and what comes out has nothing around it."""
+    query = clean_message(message)
+    assert query == query.strip()
+    assert "\r" not in query
+
+
+LINES = ["Title", "One.", "", "Fixes: #1", "Change-Id: I1", "a: b", "# x", "\tf", "Conflicts:"]
+
+
+@given(st.lists(st.sampled_from(LINES)))
+def test_clean_message_any_lines_nothing_is_made_up(lines):
+    """Every line of a cleaned message stood in the message, in the same order."""
+    message = "\n".join(lines)
+    rest = iter(decode_message(message.encode()).split("\n"))
+    for line in clean_message(message.encode()).split("\n"):
+        assert not line or line.strip() in (other.strip() for other in rest)
