@@ -38,12 +38,17 @@ Mode = Literal["cold", "reuse", "resume"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRequest:
-    """What is asked for: cold by default; `resume` names the run to continue."""
+    """What is asked for: cold by default; `resume` names the run to continue.
+
+    `always_executed` names arms that are executed even with `reuse`: in a history the controls are
+    asked again at every point, so that their stability is a fact and not a replay.
+    """
 
     warehouse: Path
     mode: Mode = "cold"
     resume: str | None = None
     trials: int | None = None
+    always_executed: frozenset[str] = frozenset()
     on_progress: Callable[[Progress], None] = lambda _: None
 
 
@@ -137,7 +142,8 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
             )
             store.write_manifest(manifest.to_values(), evaluation.frozen.data)
         if request.mode == "reuse":
-            known = _replay(request.warehouse, run_id, store, arms)
+            reusable = [arm for arm in arms if arm.name not in request.always_executed]
+            known = _replay(request.warehouse, run_id, store, reusable)
         run = Run(
             run_id=run_id,
             store=store,
