@@ -155,6 +155,25 @@ SCORES = pa.schema(
     ]
 )
 
+POINTS = pa.schema(
+    [
+        ("run_id", pa.string()),  # of the history; `point_run_ids` are the runs of its points
+        ("kind", pa.string()),  # backfill | decompose
+        ("name", pa.string()),
+        ("panel_digest", pa.string()),
+        ("recorded_at", _UTC),
+        ("product_repo", pa.string()),
+        ("product_commit", pa.string()),
+        ("product_tree", pa.string()),
+        ("subject", pa.string()),
+        ("committed_at", _UTC),
+        ("status", pa.string()),  # measured | same_tree | failed | skipped
+        ("reason", pa.string()),
+        ("point_seconds", pa.float64()),  # with checkout and set-up
+        ("point_run_ids", pa.list_(pa.string())),
+    ]
+)
+
 TABLES: dict[str, pa.Schema] = {
     "runs": RUNS,
     "tasks": TASKS,
@@ -163,4 +182,5 @@ TABLES: dict[str, pa.Schema] = {
     "events": EVENTS,
     "sessions": SESSIONS,
     "scores": SCORES,
+    "points": POINTS,
 }
