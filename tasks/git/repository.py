@@ -215,6 +215,25 @@ class Repository:
         with self._stream([*arguments, *revisions, "--"]) as stream:
             yield from parse_log(stream.chunks())
 
+    def read_commits(self, commits: Sequence[str]) -> tuple[LogEntry, ...]:
+        """These commits alone, in the order given, with their changes against the first parent.
+
+        Args:
+            commits: Full commit names.
+        """
+        if not commits:
+            return ()
+        arguments = ["log", *LOG_OPTIONS, "--no-walk=unsorted", *IGNORE_RENAMES]
+        arguments += ["--diff-merges=first-parent", "--stdin"]
+        lines = [f"{commit}\n".encode("ascii") for commit in commits]
+        with self._stream(arguments, stdin=lines) as stream:
+            return tuple(parse_log(stream.chunks()))
+
+    def list_tags(self) -> tuple[str, ...]:
+        """The names of all tags, in git's order."""
+        output = self._read("for-each-ref", "--format=%(refname:strip=2)", "refs/tags/")
+        return tuple(output.decode("utf-8", "surrogateescape").splitlines())
+
     def stream_messages(self, revisions: Sequence[str] = ()) -> Iterator[LogEntry]:
         """The commits that `revisions`, else all branches and HEAD, reach, without changes."""
         reached = revisions or ("HEAD", "--branches", "--remotes")

@@ -1,0 +1,213 @@
+"""The commits that `--commits`, `--from` and `--to` mean, read from the product's repository."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Collection, Iterable, Sequence
+from pathlib import Path
+
+from tasks.config import ProductConfig
+from tasks.errors import ConfigError, RepositoryError, UsageError
+from tasks.git.clone import ensure_clone, is_url, open_source
+from tasks.git.log import LogEntry
+from tasks.git.repository import Repository
+from tasks.history.plan import HistoryCommit
+from tasks.run.points import WORKTREE
+from tasks.run.prepare import Evaluation
+
+NEW = "NEW"
+
+
+def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
+    """The repository of the product, with its whole history.
+
+    Args:
+        evaluation: The evaluation whose `[product]` is meant.
+        update: Fetch first, where the product is named by URL.
+
+    Raises:
+        ConfigError: There is no product.
+        RepositoryError: The repository cannot be read, or its history is cut off.
+    """
+    product = require_product(evaluation)
+    if is_url(product.repo):
+        ensure_clone(product.repo, evaluation.scratch, update=update)
+    return open_source(
+        product.repo,
+        relative_to=evaluation.config_dir,
+        scratch=evaluation.scratch,
+    )
+
+
+def require_product(evaluation: Evaluation) -> ProductConfig:
+    """The product of an evaluation.
+
+    Raises:
+        ConfigError: There is none.
+    """
+    product = evaluation.config.product
+    if product is None:
+        raise ConfigError(
+            f"{evaluation.config_path} has no [product], so it has no history; name the "
+            "repository of the code under test in [product] repo"
+        )
+    return product
+
+
+def product_tip(repository: Repository, product: ProductConfig) -> str:
+    """The newest commit: what `commit` of the configuration means now."""
+    revision = "HEAD" if product.commit == WORKTREE else product.commit
+    return repository.resolve(revision).commit
+
+
+def select_commits(
+    repository: Repository, text: str, *, is_first_parent: bool = True
+) -> tuple[HistoryCommit, ...]:
+    """The commits that `--commits` means, oldest first.
+
+    Args:
+        repository: The product's repository.
+        text: `A..B` (both ends included), a file with a revision on each line, a pattern of tag
+            names (`v2.*`), or revisions separated by commas or spaces.
+        is_first_parent: Of a range, walk first parents only.
+
+    Raises:
+        UsageError: Nothing is selected.
+        RepositoryError: A revision does not exist, or the ends of a range do not fit together.
+    """
+    first, dots, last = text.partition("..")
+    if dots and not Path(text).is_file():
+        return list_range(
+            repository,
+            first or "HEAD",
+            last.removeprefix(".") or "HEAD",
+            is_first_parent=is_first_parent,
+        )
+    if Path(text).is_file():
+        return list_named(repository, _read_list(Path(text)), source=text)
+    if any(mark in text for mark in "*?["):
+        names = [tag for tag in repository.list_tags() if fnmatch.fnmatchcase(tag, text)]
+        if not names:
+            raise UsageError(f"no tag of {repository.git_dir} fits {text!r}; `git tag` lists them")
+        return list_named(repository, [(f"refs/tags/{name}", name) for name in names], source=text)
+    names = [name for name in re.split(r"[\s,]+", text) if name]
+    return list_named(repository, [(name, name) for name in names], source="--commits")
+
+
+def list_range(
+    repository: Repository, first: str, last: str, *, is_first_parent: bool = True
+) -> tuple[HistoryCommit, ...]:
+    """The commits from `first` to `last`, both included, oldest first.
+
+    Raises:
+        RepositoryError: A revision does not exist, both are one commit, the range is reversed, or
+            `first` is no ancestor of `last`.
+    """
+    start, end = repository.resolve(first).commit, repository.resolve(last).commit
+    if start == end:
+        raise RepositoryError(
+            f"{first}..{last} is empty: both are {start}; name two different commits"
+        )
+    if not repository.is_ancestor(start, end):
+        if repository.is_ancestor(end, start):
+            raise RepositoryError(
+                f"{first}..{last} is reversed: {last} comes before {first}; say {last}..{first}"
+            )
+        base = repository.merge_base(start, end)
+        if base is None:
+            raise RepositoryError(
+                f"{first} and {last} share no history; name two commits of one line"
+            )
+        raise RepositoryError(
+            f"{first} is no ancestor of {last}: they part at {base}; say {base[:12]}..{last}, or "
+            "list the commits one by one"
+        )
+    newer = repository.stream_log(
+        [end, f"^{start}"],
+        follow_renames=False,
+        merges="first-parent",
+        first_parent=is_first_parent,
+    )
+    return _to_commits([*repository.read_commits([start]), *reversed(list(newer))])
+
+
+def list_named(
+    repository: Repository, names: Sequence[tuple[str, str]], *, source: str
+) -> tuple[HistoryCommit, ...]:
+    """Named commits, each once, by the committer's clock, oldest first.
+
+    Args:
+        repository: Where they are.
+        names: Revisions, each with the words that an error calls it by.
+        source: Where the names come from, for the error.
+
+    Raises:
+        RepositoryError: One does not exist.
+        UsageError: There is none.
+    """
+    found: dict[str, None] = {}
+    for revision, words in names:
+        try:
+            found[repository.resolve(revision).commit] = None
+        except RepositoryError as error:
+            hint = str(error).partition("; ")[2]
+            raise RepositoryError(
+                f"{source}: {words} is no commit of {repository.git_dir}; {hint}"
+            ) from None
+    if not found:
+        raise UsageError(f"{source} names no commit; write one revision on each line")
+    commits = _to_commits(repository.read_commits(list(found)))
+    return tuple(sorted(commits, key=lambda commit: commit.committed))
+
+
+def list_new(
+    repository: Repository, tip: str, measured: Collection[str]
+) -> tuple[HistoryCommit, ...]:
+    """The commits on the first-parent line up to `tip` since the newest measured one.
+
+    Returns:
+        Oldest first, without the measured one; `tip` alone when nothing on the line was measured.
+        Empty when `tip` was measured.
+    """
+    newer: list[LogEntry] = []
+    known = set(measured)
+    line = repository.stream_log(
+        [tip], follow_renames=False, merges="first-parent", first_parent=True
+    )
+    for entry in line:
+        if entry.commit in known or entry.tree in known:
+            return _to_commits(reversed(newer))
+        newer.append(entry)
+    return _to_commits(newer[:1])
+
+
+def _read_list(path: Path) -> list[tuple[str, str]]:
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read {path}: {error}") from None
+    named = []
+    for number, line in enumerate(lines, start=1):
+        words = line.partition("#")[0].split()
+        if words:
+            named.append((words[0], f"line {number}, {words[0]!r},"))
+    return named
+
+
+def _to_commits(entries: Iterable[LogEntry]) -> tuple[HistoryCommit, ...]:
+    return tuple(
+        HistoryCommit(
+            commit=entry.commit,
+            tree=entry.tree,
+            subject=entry.message.decode("utf-8", "replace").strip().partition("\n")[0],
+            committed=entry.committed,
+            paths=tuple(
+                name.decode("utf-8", "replace")
+                for change in entry.changes
+                for name in (change.path, change.source)
+                if name is not None
+            ),
+        )
+        for entry in entries
+    )
