@@ -43,6 +43,7 @@ Value = TypeVar("Value")
 
 GRACE_SECONDS: Final = 3.5
 FAREWELL_SECONDS: Final = 0.8
+PRINTING_SECONDS: Final = 2.0
 POLL_SECONDS: Final = 0.1
 INTERRUPTED: Final = 130
 
@@ -133,6 +134,8 @@ def run_flow(server: ServerHandle, call: Callable[[], Value], *, stop: Callable[
         if not running.ended.is_set():
             _leave_in(FAREWELL_SECONDS)
             raise FlowInterrupted(None)
+        if not _are_events_sent():
+            _leave_in(PRINTING_SECONDS)
         try:
             value = running.result()
         except (CancelledRun, KeyboardInterrupt):
@@ -187,6 +190,12 @@ def _mark_cancelled(flow_run_id: UUID) -> None:
     teller = threading.Thread(target=context.run, args=(tell,), daemon=True)
     teller.start()
     teller.join(0.4)
+
+
+def _are_events_sent() -> bool:
+    """Whether what a browser is to show has gone out; Prefect would wait for it without end."""
+    outcome = EventsWorker.drain_all(timeout=0.4)
+    return not isinstance(outcome, tuple) or not outcome[1]
 
 
 def _leave_in(seconds: float) -> None:

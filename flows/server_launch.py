@@ -97,7 +97,7 @@ def launch(
         command += ["--listen-fd", str(listener.fileno())]
         passed = [listener.fileno()]
         if read_end is not None:
-            command += ["--guard-fd", str(read_end)]
+            command += ["--parent", str(os.getpid()), "--guard-fd", str(read_end)]
             passed.append(read_end)
         if not template.exists() and not database.exists():
             command += ["--template", str(template)]

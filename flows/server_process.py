@@ -11,6 +11,7 @@ import argparse
 import contextlib
 import gc
 import os
+import select
 import shutil
 import socket
 import sqlite3
@@ -19,26 +20,31 @@ from pathlib import Path
 
 
 def main() -> None:
-    """Serve until told to stop, or until the guard's pipe ends."""
+    """Serve until told to stop, or until the parent is gone."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--listen-fd", type=int, required=True)
     parser.add_argument("--home", type=Path, required=True, help="the folder of the database")
-    parser.add_argument("--guard-fd", type=int, help="a pipe; at its end, home is removed too")
+    parser.add_argument("--parent", type=int, help="end with this process, and remove home")
+    parser.add_argument("--guard-fd", type=int, help="a pipe that the parent holds")
     parser.add_argument("--template", type=Path, help="leave a copy of the new database here")
     arguments = parser.parse_args()
-    if arguments.guard_fd is not None:
+    if arguments.parent is not None:
         threading.Thread(
-            target=_vanish_with_pipe, args=(arguments.guard_fd, arguments.home), daemon=True
+            target=_vanish_with_parent,
+            args=(arguments.parent, arguments.guard_fd, arguments.home),
+            daemon=True,
         ).start()
     _serve(socket.socket(fileno=arguments.listen_fd), arguments.home, arguments.template)
 
 
-def _vanish_with_pipe(guard_fd: int, home: Path) -> None:
-    """Wait for the end of the pipe, then take the folder and this process away.
+def _vanish_with_parent(parent: int, guard_fd: int, home: Path) -> None:
+    """Wait for the parent's end, then take the folder and this process away.
 
-    Nothing is shut down in order: nobody is left who could read the database.
+    The pipe ends at once with the parent, unless a forked child of the parent's holds it too: so
+    the parent is looked at as well. Nothing is shut down in order: nobody is left who could read
+    the database.
     """
-    while os.read(guard_fd, 1):
+    while os.getppid() == parent and not select.select([guard_fd], [], [], 1.0)[0]:
         pass
     shutil.rmtree(home, ignore_errors=True)
     os._exit(0)

@@ -34,10 +34,13 @@ from tasks.errors import ColdrunError, StorageError
 
 ROOT = Path(__file__).parents[2]
 USE = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from flows.server import use_server
 with use_server(Path(sys.argv[1]), verbose=False, announce=print, is_awaited="await" in sys.argv):
+    if "fork" in sys.argv and os.fork() == 0:
+        time.sleep(8)  # holds all that its parent held
+        os._exit(0)
     print("in", flush=True)
     time.sleep(120)
 """
@@ -64,12 +67,10 @@ def _wait_for(is_so: Callable[[], bool], seconds: float) -> bool:
     return False
 
 
-def _servers_of_this_process() -> list[psutil.Process]:
-    """Its servers that were just started: that of the session is older."""
-    young = [
-        child for child in psutil.Process().children() if time.time() - child.create_time() < 2
-    ]
-    return [child for child in young if any("server_process" in part for part in child.cmdline())]
+def _servers_of(pid: int) -> list[psutil.Process]:
+    """The servers that a process has started."""
+    children = psutil.Process(pid).children()
+    return [child for child in children if any("server_process" in x for x in child.cmdline())]
 
 
 @contextmanager
@@ -94,7 +95,7 @@ def _web_server(code: int, body: bytes) -> Iterator[str]:
 
 
 @pytest.mark.prefect
-@pytest.mark.parametrize("when", ["starting", "await"])
+@pytest.mark.parametrize("when", ["starting", "await", "fork"])
 def test_own_server_parent_killed_is_gone_with_its_folder(
     prefect_server: ServerHandle, server_scratch: Path, when: str
 ) -> None:
@@ -104,7 +105,7 @@ def test_own_server_parent_killed_is_gone_with_its_folder(
         first, second = parent.stdout.readline(), parent.stdout.readline()
         assert "coldrun server start" in first
         assert second == "in\n"
-        (child,) = psutil.Process(parent.pid).children()
+        (child,) = _servers_of(parent.pid)
         assert os.getpgid(child.pid) == child.pid != os.getpgid(parent.pid)
         parent.kill()
     assert _wait_for(lambda: not child.is_running(), 5)
@@ -274,11 +275,12 @@ def test_own_server_that_ends_while_starting_names_its_log(
 @pytest.mark.usefixtures("no_given_server")
 def test_own_server_left_before_it_is_ready_is_killed(tmp_path: Path) -> None:
     """An error before the first flow, and the server that was starting meanwhile is gone."""
+    earlier = set(_servers_of(os.getpid()))
     found: list[psutil.Process] = []
 
     def fail_in_context() -> None:
         with use_server(tmp_path, verbose=False, announce=lambda _: None, is_awaited=False):
-            found.extend(_servers_of_this_process())
+            found.extend(set(_servers_of(os.getpid())) - earlier)
             raise RuntimeError
 
     with pytest.raises(RuntimeError):
