@@ -236,7 +236,12 @@ class CaptureStore:
         ]
 
     def remove(self) -> None:
-        """Remove the folder, once all that it holds has landed in the warehouse."""
+        """Remove the folder, once all that it holds has landed in the warehouse.
+
+        The manifest goes first: without it the folder is no run that could be continued, so a
+        program killed in here leaves a finished run and not one whose answers are missing.
+        """
+        (self.folder / "run.json").unlink(missing_ok=True)
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def write(self, name: str, data: bytes) -> None:
