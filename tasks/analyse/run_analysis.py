@@ -21,11 +21,14 @@ from tasks.analyse.evidence import (
     judge_evidence,
     judge_verdict,
 )
-from tasks.analyse.intervals import mean_interval, wilson_interval
+from tasks.analyse.gate import Pairing, judge_candidate
+from tasks.analyse.intervals import Interval, mean_interval, wilson_interval
 from tasks.analyse.measures import Measure, parse_measure
+from tasks.analyse.multiplicity import adjust_holm
 from tasks.analyse.nulls import null_scores, permuted_scores
-from tasks.analyse.pairing import Pairing, judge_gate, pair_scores
+from tasks.analyse.paired_intervals import bonett_price_interval
 from tasks.analyse.power import minimum_detectable_effect
+from tasks.analyse.repeats import Repeats, describe_repeats
 from tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
 from tasks.config import BarConfig
 from tasks.records import Role, Task
@@ -80,6 +83,7 @@ class RunAnalysis:
     exit_code: int
     reasons: tuple[str, ...]
     scores: pl.DataFrame
+    repeats: dict[str, Repeats]
 
 
 def analyse_run(
@@ -113,9 +117,15 @@ def analyse_run(
         measure.text: {arm.name: score_vector(scores, arm.name, measure.text) for arm in arms}
         for measure in measures
     }
-    gates = tuple(
-        _gate(arm, arms, measures[0], vectors[measures[0].text], nulls[measures[0].text], settings)
-        for arm in judged
+    repeats = {arm.name: describe_repeats(tasks, arm.answers, measures[0]) for arm in arms}
+    gates = _adjust_family(
+        [
+            _gate(
+                arm, arms, measures[0], vectors[measures[0].text], nulls[measures[0].text], settings
+            )
+            for arm in judged
+        ],
+        repeats,
     )
     bars = tuple(_judge_bar(bar, vectors, nulls, settings.seed) for bar in settings.bars)
     evidence, reasons = judge_evidence(facts)
@@ -131,6 +141,7 @@ def analyse_run(
         exit_code=exit_code(verdict, outcomes=outcomes, are_bars_met=all(bar.met for bar in bars)),
         reasons=reasons,
         scores=scores,
+        repeats=repeats,
     )
 
 
@@ -237,41 +248,44 @@ def _gate(
     settings: Settings,
 ) -> GatePart:
     mine = vectors[arm.name]
-    n = len(mine)
-    against = [
-        pair_scores(
-            mine,
-            others,
-            other=name,
-            is_expectation=name.partition(":")[0] in EXPECTATIONS,
-            seed=settings.seed,
-        )
-        for name, others in nulls.items()
-        if name.partition(":")[2] in ("", arm.name)
-    ]
-    roles = {other.name: other.role for other in arms}
-    compared = [
-        pair_scores(
-            mine, vectors[other.name], other=other.name, is_expectation=False, seed=settings.seed
-        )
+    own_nulls = {
+        name: vector for name, vector in nulls.items() if name.partition(":")[2] in ("", arm.name)
+    }
+    rivals = {
+        other.name: other.role
         for other in arms
         if other.role in ("control", "floor") and other.name != arm.name
-    ]
-    outcome, reason = judge_gate(against, tasks=n, margin_tasks=settings.margin_tasks)
+    }
+    found = judge_candidate(
+        mine,
+        measure=measure,
+        nulls=own_nulls,
+        rivals={name: vectors[name] for name in rivals},
+        margin_tasks=settings.margin_tasks,
+        seed=settings.seed,
+        expectations=[name for name in own_nulls if name.partition(":")[0] in EXPECTATIONS],
+    )
     return GatePart(
         arm=arm.name,
         measure=measure.text,
-        outcome=outcome,
-        reason=reason,
+        outcome=found.outcome,
+        reason=found.reason,
         margin_tasks=settings.margin_tasks,
-        mde_tasks=minimum_detectable_effect(n),
-        against=[_against(pairing, "null", nulls) for pairing in against],
-        beaten_by=[pairing.other for pairing in compared if pairing.difference < 0],
-        compared=[_against(pairing, roles[pairing.other], vectors) for pairing in compared],
+        mde_tasks=minimum_detectable_effect(len(mine)),
+        against=[
+            _against(pairing, "null", mine - nulls[pairing.other], settings.seed)
+            for pairing in found.against
+        ],
+        beaten_by=list(found.beaten_by),
+        compared=[
+            _against(pairing, rivals[pairing.other], mine - vectors[pairing.other], settings.seed)
+            for pairing in found.compared
+        ],
     )
 
 
-def _against(pairing: Pairing, role: Role, vectors: Mapping[str, FloatArray]) -> AgainstPart:
+def _against(pairing: Pairing, role: Role, differences: FloatArray, seed: int) -> AgainstPart:
+    interval = difference_interval(differences, seed)
     return AgainstPart(
         arm=pairing.other,
         up=pairing.up,
@@ -279,8 +293,45 @@ def _against(pairing: Pairing, role: Role, vectors: Mapping[str, FloatArray]) ->
         p=pairing.p,
         difference=pairing.difference,
         role=role,
-        value=float(vectors[pairing.other].mean()),
+        value=pairing.other_total / pairing.tasks,
+        low=interval.low,
+        high=interval.high,
     )
+
+
+def difference_interval(differences: FloatArray, seed: int) -> Interval:
+    """The 95 % interval of a paired mean difference: Bonett–Price where every task goes up, down
+    or stays, else BCa bootstrap. Shape (tasks,), scores in [0, 1] subtracted.
+    """
+    if bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
+        up, down = int((differences > 0).sum()), int((differences < 0).sum())
+        return bonett_price_interval(up, down, len(differences))
+    return mean_interval(differences, seed)
+
+
+def _adjust_family(
+    gates: Sequence[GatePart], repeats: Mapping[str, Repeats]
+) -> tuple[GatePart, ...]:
+    """Holm over every comparison that the report prints; the gate itself is not corrected."""
+    printed = [part for gate in gates for part in [*gate.against, *gate.compared]]
+    adjusted = iter(adjust_holm([part.p for part in printed]))
+
+    def adjust(parts: Sequence[AgainstPart]) -> list[AgainstPart]:
+        return [part.model_copy(update={"holm_p": next(adjusted)}) for part in parts]
+
+    done = []
+    for gate in gates:
+        floor = repeats[gate.arm].floor
+        done.append(
+            gate.model_copy(
+                update={
+                    "against": adjust(gate.against),
+                    "compared": adjust(gate.compared),
+                    "noise_floor_tasks": None if floor is None else float(floor.band),
+                }
+            )
+        )
+    return tuple(done)
 
 
 def _judge_bar(

@@ -22,10 +22,11 @@ METHOD_VERSION = "1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What one trial of one task came to, parsed. A failed one has no items."""
+    """What one trial of one task came to, parsed. A failed one has no items, but a reason."""
 
     items: tuple[str, ...]
     is_infra: bool = False
+    reason: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,6 +36,11 @@ class ArmAnswers:
     name: str
     trials: int
     answers: Mapping[str, Sequence[Answered | None]] = field(default_factory=dict)
+
+    def trials_of(self, task_id: str) -> Sequence[Answered | None]:
+        """One entry per planned trial of a task, None where missing."""
+        found = self.answers.get(task_id, ())
+        return [*found, *([None] * (self.trials - len(found)))]
 
 
 def score_arms(
@@ -52,12 +58,12 @@ def score_arms(
             task.id,
             measure.text,
             trial,
-            _score(answered, task, measure),
+            score_answer(answered, task, measure),
             _is_infra(answered),
         )
         for arm in arms
         for task in tasks
-        for trial, answered in enumerate(_trials(arm, task))
+        for trial, answered in enumerate(arm.trials_of(task.id))
         for measure in measures
     ]
     frame = pl.DataFrame(
@@ -94,12 +100,8 @@ def score_vector(frame: pl.DataFrame, arm: str, measure: str) -> NDArray[np.floa
     return chosen["value"].to_numpy().astype(np.float64)
 
 
-def _trials(arm: ArmAnswers, task: Task) -> Sequence[Answered | None]:
-    found = arm.answers.get(task.id, ())
-    return [*found, *([None] * (arm.trials - len(found)))]
-
-
-def _score(answered: Answered | None, task: Task, measure: Measure) -> float:
+def score_answer(answered: Answered | None, task: Task, measure: Measure) -> float:
+    """Score one trial of one task, in [0, 1]; missing or failed scores 0."""
     if answered is None or answered.is_infra:
         return 0.0
     return measure.score(answered.items, task.gold_grades) or 0.0

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
 from tasks.analyse.evidence import EvidenceFacts
 from tasks.analyse.run_analysis import (
@@ -20,7 +20,7 @@ from tasks.analyse.run_analysis import (
 from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers
 from tasks.config import ArmConfig
 from tasks.freeze.distribution import describe_distribution
-from tasks.records import AnswerKind, Task
+from tasks.records import AnswerKind
 from tasks.report.model import (
     ArmPart,
     Counts,
@@ -29,24 +29,13 @@ from tasks.report.model import (
     PointPart,
     Report,
 )
+from tasks.report.record import RunRecord
+from tasks.report.warnings import collect_warnings
 from tasks.run.capture import Capture
 from tasks.run.manifest import Manifest
 
 ParseAnswer = Callable[[Capture, ArmConfig, AnswerKind], Answered]
 """Reads the items out of a stored raw answer; a parser may be mended without a new run."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunRecord:
-    """All that a run left behind."""
-
-    manifest: Manifest
-    tasks: tuple[Task, ...]
-    captures: tuple[Capture, ...]
-    sessions: tuple[Mapping[str, Any], ...]
-    wall_seconds: float
-    status: Literal["finished", "interrupted"]
-    invalid: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +72,7 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         facts=_facts(record, counts, arms),
     )
     nothing = {gate.arm for gate in analysis.gates if gate.outcome == "measured_nothing"}
+    arm_parts = [_arm_part(arm, record, analysis, answers, nothing) for arm in config.arms]
     report = Report(
         run_id=manifest.run_id,
         name=manifest.name,
@@ -97,13 +87,10 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         point=_point(manifest),
         environment=manifest.environment,
         primary=config.primary,
-        arms=[
-            *_null_parts(analysis, len(record.tasks)),
-            *(_arm_part(arm, record, analysis, answers, nothing) for arm in config.arms),
-        ],
+        arms=[*_null_parts(analysis, len(record.tasks)), *arm_parts],
         gates=list(analysis.gates),
         bars=list(analysis.bars),
-        warnings=list(_warnings(record)),
+        warnings=list(collect_warnings(record, answers, arm_parts)),
         reasons=list(analysis.reasons),
         method=METHOD_VERSION,
     )
@@ -139,7 +126,9 @@ def _answers(
         if capture.trial < trials:
             slots = found.setdefault(capture.task_id, [None] * trials)
             slots[capture.trial] = (
-                Answered(items=(), is_infra=True) if capture.is_infra else parse(capture, arm, kind)
+                Answered(items=(), is_infra=True, reason=capture.reply.reason)
+                if capture.is_infra
+                else parse(capture, arm, kind)
             )
     return ArmAnswers(name=arm.name, trials=trials, answers=found)
 
@@ -269,6 +258,7 @@ def _arm_part(
         startup_seconds=_sum_of(sessions, "startup_seconds"),
         indexing_seconds=_sum_of(sessions, "indexing_seconds"),
         is_withheld=arm.name in nothing,
+        stability=analysis.repeats[arm.name].stability,
         replayed_from=sorted(
             {
                 capture.source_run_id
@@ -281,29 +271,6 @@ def _arm_part(
 
 def _sum_of(sessions: Sequence[Mapping[str, Any]], name: str) -> float | None:
     return sum(session[name] or 0.0 for session in sessions) if sessions else None
-
-
-def _warnings(record: RunRecord) -> Iterator[str]:
-    manifest = record.manifest
-    yield from describe_distribution(record.tasks).warnings
-    if manifest.point is not None and manifest.point.is_dirty:
-        yield "the product is a dirty work tree: these numbers are no evidence for any commit"
-    degraded: Counter[tuple[str, str]] = Counter()
-    for capture in record.captures:
-        degraded.update((capture.arm, flag) for flag in capture.reply.degraded)
-    for (arm, flag), number in sorted(degraded.items()):
-        yield f"{arm}: {number} answers came in degraded mode ({flag})"
-    reasons: Counter[tuple[str, str]] = Counter(
-        (capture.arm, capture.reply.reason or "unknown")
-        for capture in record.captures
-        if capture.is_infra
-    )
-    for (arm, reason), number in reasons.most_common(8):
-        yield f"{arm}: {number} answers failed in the tool itself: {reason}"
-    seen = dict.fromkeys(
-        f"{session['arm']}: {text}" for session in record.sessions for text in session["warnings"]
-    )
-    yield from list(seen)[:8]
 
 
 def _score_rows(

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 
 from tasks.errors import UsageError
-from tasks.report.build import BuiltReport, RunRecord, build_report
+from tasks.report.build import BuiltReport, build_report
+from tasks.report.record import RunRecord
 from tasks.run.answers import read_answer
 from tasks.run.manifest import manifest_from_values
-from tasks.run.recall import read_landed, read_landed_sessions, read_landed_tasks
+from tasks.run.recall import find_earlier, read_landed, read_landed_sessions, read_landed_tasks
 from warehouse.reader import connect, find_run_id, select_rows
 
 
@@ -24,14 +25,16 @@ def load_record(warehouse: Path, text: str) -> RunRecord:
     row = select_rows(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
     values = json.loads(row["manifest"])
     invalid = values.pop("invalid")
+    manifest = manifest_from_values(values)
     return RunRecord(
-        manifest=manifest_from_values(values),
+        manifest=manifest,
         tasks=read_landed_tasks(warehouse, run_id),
         captures=tuple(read_landed(warehouse, run_id)),
         sessions=tuple(read_landed_sessions(warehouse, run_id)),
         wall_seconds=row["wall_seconds"],
         status=row["status"],
         invalid=tuple(invalid),
+        earlier=find_earlier(warehouse, manifest),
     )
 
 

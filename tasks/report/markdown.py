@@ -40,10 +40,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield from (f"- **{words.headline(report, gate)}**" for gate in report.gates)
     for gate in report.gates:
         yield ""
-        yield (
-            f"{gate.arm} at {gate.measure}, paired by task; p is one-sided; "
-            f"{words.mde_words(gate, report.counts.tasks)}:"
-        )
+        yield words.gate_line(report, gate)
         yield ""
         yield from table_lines(
             words.GATE_HEADERS,

@@ -31,12 +31,7 @@ def print_report(report: Report, console: Console) -> None:
         _print(console, words.headline(report, gate), style)
     for gate in report.gates:
         console.print()
-        _print(
-            console,
-            f"{gate.arm} at {gate.measure}, paired by task (p one-sided, the gate is "
-            f"p ≤ 0.025 and ≥ {gate.margin_tasks:g} tasks against every null; "
-            f"{words.mde_words(gate, report.counts.tasks)}):",
-        )
+        _print(console, words.gate_line(report, gate))
         console.print(_gate_table(gate, report.counts.tasks))
     for line in words.bar_lines(report):
         _print(console, line, "bold red" if "FAILED" in line else "green")

@@ -137,14 +137,24 @@ def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
     for header in ("infra", "abstained", "degraded"):
         if any(getattr(other, header) for other in report.arms):
             yield header, "" if is_null else str(getattr(arm, header))
+    if any(other.stability for other in report.arms):
+        yield "stable", _stability(arm)
     yield "s each", "" if is_null else _seconds(arm)
+
+
+def _stability(arm: ArmPart) -> str:
+    if arm.role == "null":
+        # a null gives the same answer each time; random and permuted are expectations
+        return "" if arm.kind in ("random", "permuted") else "1.000"
+    value = arm.stability.get("outcome_agreement")
+    return "" if value is None else f"{value:.3f}"
 
 
 def _seconds(arm: ArmPart) -> str:
     return "replayed" if arm.answer_seconds is None else f"{arm.answer_seconds:.4f}"
 
 
-GATE_HEADERS = ["against", "role", "score", "tasks more (points)", "up", "down", "p"]
+GATE_HEADERS = ["against", "role", "score", "tasks more", "95 %", "up", "down", "p", "Holm"]
 
 
 def gate_cells(part: AgainstPart, n: int) -> list[str]:
@@ -153,11 +163,37 @@ def gate_cells(part: AgainstPart, n: int) -> list[str]:
         part.arm,
         part.role,
         "" if part.value is None else f"{part.value:.3f}",
-        f"{part.difference * n:+.1f} ({100 * part.difference:+.1f})",
+        f"{part.difference * n:+.1f}",
+        _interval_words(part, n),
         "–" if part.up is None else str(part.up),
         "–" if part.down is None else str(part.down),
         p_words(part.p),
+        "" if part.holm_p is None else p_words(part.holm_p),
     ]
+
+
+def _interval_words(part: AgainstPart, n: int) -> str:
+    if part.low is None or part.high is None:
+        return ""
+    return f"[{part.low * n:+.1f}, {part.high * n:+.1f}]"
+
+
+def gate_line(report: Report, gate: GatePart) -> str:
+    """What the table of comparisons below it shows."""
+    family = sum(len(other.against) + len(other.compared) for other in report.gates)
+    return (
+        f"{gate.arm} at {gate.measure}, paired over {report.counts.tasks} tasks; the gate is "
+        f"p ≤ 0.025, one-sided and exact, and ≥ {gate.margin_tasks:g} tasks more, against every "
+        f"null; {mde_words(gate, report.counts.tasks)}; {noise_words(gate)}; Holm is over the "
+        f"{family} comparisons printed:"
+    )
+
+
+def noise_words(gate: GatePart) -> str:
+    """What is known of the arm's noise."""
+    if gate.noise_floor_tasks is None:
+        return "no noise floor is known (one trial)"
+    return f"two runs of the same code differ by up to {gate.noise_floor_tasks:g} tasks"
 
 
 def p_words(p: float) -> str:

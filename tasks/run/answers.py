@@ -19,4 +19,4 @@ def read_answer(capture: Capture, arm: ArmConfig, answer: AnswerKind) -> Answere
         answer=answer,
         corpus_dir=capture.corpus_dir,
     )
-    return Answered(items=parsed.items, is_infra=parsed.problem is not None)
+    return Answered(items=parsed.items, is_infra=parsed.problem is not None, reason=parsed.problem)

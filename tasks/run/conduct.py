@@ -14,7 +14,8 @@ from typing import Literal
 from tasks.arms.base import Point
 from tasks.canonical import canonical_json
 from tasks.errors import UsageError
-from tasks.report.build import BuiltReport, RunRecord, build_report
+from tasks.report.build import BuiltReport, build_report
+from tasks.report.record import RunRecord
 from tasks.run.answers import read_answer
 from tasks.run.capture import Capture, CaptureStore, hold_run, open_store
 from tasks.run.environment import environment_fingerprint
@@ -30,7 +31,7 @@ from tasks.run.key import differing_components
 from tasks.run.land import land_answers
 from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
 from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
-from tasks.run.recall import find_reusable
+from tasks.run.recall import find_earlier, find_reusable
 from warehouse.writer import prepare_warehouse, write_rows
 
 Mode = Literal["cold", "reuse", "resume"]
@@ -212,6 +213,7 @@ def finish_run(started: StartedRun) -> BuiltReport:
         wall_seconds=time.monotonic() - started.started,
         status="interrupted" if is_interrupted else "finished",
         invalid=tuple(run.invalid),
+        earlier=find_earlier(started.warehouse, started.manifest),
     )
     built = land_report(started.warehouse, record)
     if not is_interrupted and all(run.is_done(key) for key in planned):

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tasks.records import GoldItem, Task
+from tasks.report.doubts import EarlierRuns
 from tasks.run.capture import Capture, capture_from_row
+from tasks.run.manifest import Manifest
 from warehouse.reader import connect, select_rows
 
 
@@ -72,6 +74,29 @@ def read_landed_sessions(warehouse: Path, run_id: str) -> list[dict[str, Any]]:
     return select_rows(
         connect(warehouse), "SELECT * FROM sessions WHERE run_id = ? ORDER BY session_id", [run_id]
     )
+
+
+def find_earlier(warehouse: Path, manifest: Manifest) -> dict[str, EarlierRuns]:
+    """The earlier executed runs of each arm on the same panel, oldest first."""
+    rows = select_rows(
+        connect(warehouse),
+        "SELECT s.arm, s.value, s.run_id, median(c.answer_seconds) AS median_seconds "
+        "FROM arm_scores s JOIN captures c ON c.run_id = s.run_id AND c.arm = s.arm "
+        "WHERE s.panel_digest = ? AND s.measure = ? AND s.evidence = 'executed' "
+        "AND s.started_at < ?::TIMESTAMPTZ AND c.status <> 'infra' "
+        "GROUP BY s.arm, s.value, s.run_id, s.started_at ORDER BY s.started_at, s.run_id",
+        [manifest.panel_digest, manifest.config.primary, manifest.started_at],
+    )
+    by_arm: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_arm[row["arm"]].append(row)
+    return {
+        arm: EarlierRuns(
+            scores=[row["value"] for row in found],
+            median_seconds=[row["median_seconds"] for row in found],
+        )
+        for arm, found in by_arm.items()
+    }
 
 
 def _with_details(connection: Any, rows: list[dict[str, Any]]) -> list[Capture]:

@@ -1,0 +1,90 @@
+"""What a careful reader would doubt in a run: the checks of `tasks.analyse.alerts`, gathered. Pure.
+
+Each doubt is a warning with figures and changes no verdict.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+
+from tasks.analyse.alerts import Alert, check_jump, check_monotone, check_mrr
+from tasks.analyse.measures import parse_measure
+from tasks.report.model import ArmPart, MeasurePart
+from tasks.run.capture import Capture
+
+FASTER_THAN_HISTORY = 0.2
+"""A median answer time below this share of the arm's own history is questioned."""
+
+FEWEST_ANSWERS = 5
+"""Fewer answers than this say nothing about repeated times or answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRuns:
+    """An arm's earlier runs on the same panel, oldest first: primary scores, median seconds."""
+
+    scores: Sequence[float] = field(default_factory=tuple)
+    median_seconds: Sequence[float] = field(default_factory=tuple)
+
+
+def doubt_arm(
+    arm: ArmPart, captures: Sequence[Capture], earlier: EarlierRuns, *, primary: str
+) -> Iterator[str]:
+    """Every doubt about one executed arm."""
+    executed = [capture for capture in captures if capture.evidence == "executed"]
+    answered = [capture for capture in executed if not capture.is_infra]
+    yield from _doubt_times(arm.name, answered, earlier)
+    yield from _doubt_constant(arm.name, answered)
+    alerts = [
+        check_monotone(arm.name, _hits(arm.measures)),
+        *_doubt_mrr(arm),
+        check_jump(f"{arm.name} {primary}", arm.measures[primary].value, earlier.scores),
+    ]
+    yield from (alert.text for alert in alerts if alert is not None)
+
+
+def _doubt_times(name: str, answered: Sequence[Capture], earlier: EarlierRuns) -> Iterator[str]:
+    seconds = [round(capture.reply.seconds, 6) for capture in answered]
+    if len(seconds) < FEWEST_ANSWERS:
+        return
+    time, number = Counter(seconds).most_common(1)[0]
+    if number > len(seconds) / 2 and time > 0.001:
+        yield (
+            f"{name}: {number} of {len(seconds)} answers took {time:.6f} s to the microsecond; "
+            "such times are written by a program, not by a clock"
+        )
+    if earlier.median_seconds:
+        usual = median(earlier.median_seconds)
+        mine = median(seconds)
+        if mine < FASTER_THAN_HISTORY * usual:
+            yield (
+                f"{name}: the median answer took {mine:.4f} s, in {len(earlier.median_seconds)} "
+                f"earlier runs {usual:.4f} s; did it run?"
+            )
+
+
+def _doubt_constant(name: str, answered: Sequence[Capture]) -> Iterator[str]:
+    answers = {capture.reply.raw for capture in answered}
+    tasks = {capture.task_id for capture in answered}
+    if len(tasks) >= FEWEST_ANSWERS and len(answers) == 1:
+        yield f"{name}: one and the same answer to all {len(tasks)} tasks; it ignores the question"
+
+
+def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, float]:
+    found = {}
+    for text, part in measures.items():
+        measure = parse_measure(text)
+        if measure.name == "hit" and measure.cutoff is not None and part.count is not None:
+            found[measure.cutoff] = float(part.count)
+    return found
+
+
+def _doubt_mrr(arm: ArmPart) -> Iterator[Alert | None]:
+    hits = {cutoff: int(count) for cutoff, count in _hits(arm.measures).items()}
+    for text, part in arm.measures.items():
+        measure = parse_measure(text)
+        if measure.name == "mrr" and measure.cutoff is not None and hits:
+            yield check_mrr(arm.name, part.value, cutoff=measure.cutoff, n=arm.n, hits=hits)

@@ -1,0 +1,26 @@
+"""All that a run left behind, as its report is built from it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from tasks.records import Task
+from tasks.report.doubts import EarlierRuns
+from tasks.run.capture import Capture
+from tasks.run.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunRecord:
+    """All that a run left behind."""
+
+    manifest: Manifest
+    tasks: tuple[Task, ...]
+    captures: tuple[Capture, ...]
+    sessions: tuple[Mapping[str, Any], ...]
+    wall_seconds: float
+    status: Literal["finished", "interrupted"]
+    invalid: tuple[str, ...] = ()
+    earlier: Mapping[str, EarlierRuns] = field(default_factory=dict)

@@ -1,0 +1,74 @@
+"""The warnings of a report: what a reader must know beside the numbers. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from tasks.analyse.score_table import ArmAnswers
+from tasks.freeze.distribution import describe_distribution
+from tasks.report.doubts import EarlierRuns, doubt_arm
+from tasks.report.model import ArmPart
+from tasks.report.record import RunRecord
+
+SHOWN = 8
+"""Warnings of one kind that are shown; the rest is counted."""
+
+
+def collect_warnings(
+    record: RunRecord, answers: Mapping[str, ArmAnswers], arms: Sequence[ArmPart]
+) -> Iterator[str]:
+    """All warnings, the panel's first, then the run's, then each arm's."""
+    manifest = record.manifest
+    yield from describe_distribution(record.tasks).warnings
+    if manifest.point is not None and manifest.point.is_dirty:
+        yield "the product is a dirty work tree: these numbers are no evidence for any commit"
+    if manifest.mode == "reuse" and not any(c.evidence == "replayed" for c in record.captures):
+        yield (
+            "--reuse found no answer under these keys, so everything was executed; "
+            "`coldrun why RUN TASK ARM` names what differs"
+        )
+    yield from _degraded(record)
+    yield from _infra(answers)
+    yield from _first(
+        dict.fromkeys(
+            f"{session['arm']}: {text}"
+            for session in record.sessions
+            for text in session["warnings"]
+        )
+    )
+    for arm in arms:
+        captures = [capture for capture in record.captures if capture.arm == arm.name]
+        earlier = record.earlier.get(arm.name, EarlierRuns())
+        yield from doubt_arm(arm, captures, earlier, primary=manifest.config.primary)
+
+
+def _degraded(record: RunRecord) -> Iterator[str]:
+    flags = Counter(
+        (capture.arm, flag) for capture in record.captures for flag in capture.reply.degraded
+    )
+    for (arm, flag), number in sorted(flags.items()):
+        yield f"{arm}: {number} answers came in degraded mode ({flag})"
+
+
+def _infra(answers: Mapping[str, ArmAnswers]) -> Iterator[str]:
+    reasons = Counter(
+        (arm.name, answered.reason or "no reason given")
+        for arm in answers.values()
+        for trials in arm.answers.values()
+        for answered in trials
+        if answered is not None and answered.is_infra
+    )
+    yield from _first(
+        dict.fromkeys(
+            f"{arm}: {number} answers failed in the tool itself: {reason}"
+            for (arm, reason), number in reasons.most_common()
+        )
+    )
+
+
+def _first(lines: Mapping[str, None]) -> Iterator[str]:
+    listed = list(lines)
+    yield from listed[:SHOWN]
+    if len(listed) > SHOWN:
+        yield f"and {len(listed) - SHOWN} more like these; `coldrun show RUN` lists the answers"
