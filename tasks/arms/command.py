@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.line_session import LineSession
+from tasks.arms.per_base import WorkspaceSession, open_per_base
 from tasks.arms.per_task_session import PerTaskSession
 from tasks.config import CommandArm
 from tasks.errors import ConfigError
@@ -22,10 +25,14 @@ def open_command_session(context: SessionContext) -> Session:
         StorageError: The scratch folder cannot be written.
         RepositoryError: The corpus cannot be read.
     """
+    return open_per_base(context, _open)
+
+
+def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     arm = context.arm
     if not isinstance(arm, CommandArm):
         raise ConfigError(f"arm {arm.name!r} is of kind {arm.kind!r}, not `command`")
-    workspace = open_workspace(context, arm)
+    workspace = open_workspace(context, arm, root=root)
     if arm.mode == "per-task":
         return PerTaskSession(context=context, arm=arm, workspace=workspace)
     session = LineSession(context=context, arm=arm, workspace=workspace)

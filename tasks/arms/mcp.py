@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from mcp.types import CallToolResult, TextContent
@@ -18,6 +19,7 @@ from tasks.arms.mcp_connection import (
     ServerTimeoutError,
 )
 from tasks.arms.parse import SHORT_TEXT, find_failure, parse_answer
+from tasks.arms.per_base import WorkspaceSession, open_per_base
 from tasks.arms.templates import fill_arguments, fill_text, question_values
 from tasks.config import McpArm, ToolCall
 from tasks.errors import ConfigError
@@ -40,10 +42,15 @@ def open_mcp_session(context: SessionContext) -> Session:
         StorageError: The scratch folder cannot be written.
         RepositoryError: The corpus cannot be read.
     """
+    return open_per_base(context, _open)
+
+
+def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     arm = context.arm
     if not isinstance(arm, McpArm):
         raise ConfigError(f"arm {arm.name!r} is of kind {arm.kind!r}, not `mcp`")
-    session = McpSession(context=context, arm=arm, workspace=open_workspace(context, arm))
+    workspace = open_workspace(context, arm, root=root)
+    session = McpSession(context=context, arm=arm, workspace=workspace)
     try:
         session.open()
     except BaseException:

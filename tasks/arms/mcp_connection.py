@@ -193,6 +193,7 @@ class ServerConnection:
             for pump in pumps:
                 pump.cancel()
             await asyncio.gather(*pumps, return_exceptions=True)
+            await _drain(process)
             for stream in (to_session, incoming, outgoing, from_session):
                 stream.close()
 
@@ -305,3 +306,13 @@ class ServerConnection:
     ) -> ListRootsResult:
         roots = [] if self.root is None else [Root(uri=FileUrl(Path(self.root).as_uri()))]
         return ListRootsResult(roots=roots)
+
+
+async def _drain(process: asyncio.subprocess.Process) -> None:
+    """Read what a dead server left in its pipe: asyncio closes a pipe only at its end."""
+    if process.stdout is None:
+        return
+    with contextlib.suppress(asyncio.TimeoutError):
+        async with asyncio.timeout(DRAIN_SECONDS):
+            while await process.stdout.read(1 << 16):
+                pass

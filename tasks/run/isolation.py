@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.arms.artifacts import declared_files
+from tasks.arms.artifacts import BYTECODE_FOLDER, declared_files
 from tasks.arms.base import Point, SessionContext
 from tasks.config import CommandArm, McpArm, ProcessArm
 from tasks.errors import StorageError
@@ -119,8 +119,10 @@ class Workspace:
         return SessionEnd(invalid=invalid, warnings=warnings, log=log)
 
 
-def open_workspace(context: SessionContext, arm: CommandArm | McpArm) -> Workspace:
-    """Make the private folders of one session.
+def open_workspace(
+    context: SessionContext, arm: CommandArm | McpArm, *, root: Path | None = None
+) -> Workspace:
+    """Make the private folders of one session, at `root` or at a new place.
 
     Raises:
         UsageError: The scratch folder lies inside a git work tree or repository.
@@ -129,7 +131,8 @@ def open_workspace(context: SessionContext, arm: CommandArm | McpArm) -> Workspa
         RepositoryError: The corpus cannot be read.
     """
     refuse_enclosing_repository(context.scratch)
-    root = context.scratch.resolve() / "sessions" / context.run_id / secrets.token_hex(6)
+    if root is None:
+        root = context.scratch.resolve() / "sessions" / context.run_id / secrets.token_hex(6)
     locks = [take_lock(root.with_suffix(".lock"))]
     try:
         if context.point is not None and (used := use_point(context.point)) is not None:
@@ -193,7 +196,13 @@ def _inject_files(context: SessionContext, arm: CommandArm | McpArm, target: Pat
         place = target / source.relative_to(base)
         place.parent.mkdir(parents=True, exist_ok=True)
         if source.is_dir():
-            shutil.copytree(source, place, dirs_exist_ok=True)
+            shutil.copytree(
+                source,
+                place,
+                dirs_exist_ok=True,
+                ignore=shutil.ignore_patterns(BYTECODE_FOLDER),
+                ignore_dangling_symlinks=True,
+            )
         else:
             shutil.copy(source, place)
     return mirror

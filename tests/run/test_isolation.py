@@ -186,7 +186,7 @@ def test_dead_runs_sessions_are_pruned_and_living_ones_kept(lab: Lab) -> None:
     dead = open_command_session(lab.context(lab.arm(), run_id="dead"))
     pid = int(ask(dead).stop_reason)
     # What a killed run leaves: its locks are gone, its folders and strays are not.
-    for lock in dead.workspace.locks:  # type: ignore[attr-defined]
+    for lock in dead.inner.workspace.locks:  # type: ignore[attr-defined]
         lock.release()
     (removed,) = prune_sessions(lab.scratch)
     assert removed.startswith("sessions/dead/")

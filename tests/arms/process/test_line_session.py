@@ -14,6 +14,7 @@ from tasks.arms.command import open_command_session
 from tasks.arms.parse import parse_answer
 from tasks.config import CommandArm
 from tasks.errors import ConfigError, UsageError
+from tasks.records import Question
 from tests.sessions import Lab, ask, is_gone
 
 
@@ -470,3 +471,40 @@ def test_parse_reads_what_the_session_kept(lab: Lab) -> None:
     arm = CommandArm(name="tool", kind="command", argv=("x",))
     parsed = parse_answer(reply.raw, arm, answer="ranking", corpus_dir=corpus_dir)
     assert parsed.items == ("src/b.py", "src/a.py")
+
+
+def test_task_with_its_own_base_is_asked_over_that_tree(lab: Lab) -> None:
+    """Each base gets a fresh session at the same place; nothing kept for one is there for another.
+
+    The corpus folder stays the one that was reported at the start, for scoring.
+    """
+    corpus = lab.corpus()
+    base = lab.git("corpus", "rev-parse", "base")
+    later = lab.git("corpus", "rev-parse", "HEAD")
+    lab.adapter(
+        """
+        def answer(q):
+            kept = os.path.join(os.environ["TMPDIR"], "kept")
+            found = [open(hello["corpus"] + "/src/a.py").read(), os.path.exists(kept)]
+            open(kept, "w").close()
+            return {"items": [hello["corpus"] + "/src/a.py"], "stop_reason": json.dumps(found)}
+        """
+    )
+    session = open_command_session(lab.context(lab.arm(), corpus=corpus))
+    found = []
+    for name in (None, later, later, base, None):
+        question = Question(id="q", query="x", answer="ranking", k=5, seed=0, base=name)
+        reply = session.ask(question)
+        assert reply.status == "answered"
+        found.append(json.loads(reply.stop_reason or ""))
+        assert session.start.corpus_dir is not None
+        assert session.start.corpus_dir in (reply.raw or "")
+    assert found == [
+        ["a = 1\n", False],
+        ["a = 'SECRET'\n", False],
+        ["a = 'SECRET'\n", True],
+        ["a = 1\n", False],
+        ["a = 1\n", False],
+    ]
+    end = session.close()
+    assert (end.invalid, end.warnings, end.restarts) == ((), (), 0)

@@ -102,7 +102,7 @@ def open_server(lab: Lab, *arguments: str, **values: Any) -> Session:
 def items(session: Any, reply: Any) -> tuple[str, ...]:
     """The items of a reply, read as scoring reads them."""
     parsed = parse_answer(
-        reply.raw, session.arm, answer="ranking", corpus_dir=session.start.corpus_dir
+        reply.raw, session.context.arm, answer="ranking", corpus_dir=session.start.corpus_dir
     )
     assert parsed.problem is None
     return parsed.items
@@ -127,7 +127,7 @@ def test_server_is_prepared_and_asked(shared: Any) -> None:
     assert items(shared, reply) == ("src/a.py", "src/b.py")
     result = json.loads(reply.raw)
     assert result["structuredContent"]["limit"] == 5
-    assert result["structuredContent"]["home"].startswith(str(shared.workspace.root))
+    assert result["structuredContent"]["home"].startswith(str(shared.inner.workspace.root))
     (event,) = reply.events
     assert (event.name, event.position) == ("find", 0)
     assert event.returned_bytes == len(reply.raw)
@@ -277,7 +277,7 @@ def test_other_kind_of_arm_is_refused(lab: Lab) -> None:
 @pytest.mark.skipif(shutil.which("uvx") is None, reason="needs uvx")
 def test_code_index_mcp_answers(lab: Lab) -> None:
     """A real server from the package registry: set the project, then search."""
-    declared = [name for name in os.environ if name.startswith("UV_")]
+    declared = [name for name in os.environ if name.startswith(("UV_", "SSL_CERT_"))]
     arm = McpArm(
         name="code-index",
         kind="mcp",

@@ -108,7 +108,7 @@ def test_unreadable_answer_is_kept_for_scoring(lab: Lab) -> None:
     """An answer that the arm's parser does not fit is stored, so that the parser can be mended."""
     session = open_script(lab, "print(json.dumps({'hits': ['src/a.py']}))", items="$.results[*]")
     reply = ask(session)
-    arm = session.arm  # type: ignore[attr-defined]
+    arm = session.context.arm  # type: ignore[attr-defined]
     assert reply.status == "answered"
     assert parse_answer(reply.raw, arm, answer="ranking", corpus_dir=None).problem is not None
     mended = arm.model_copy(update={"items": "$.hits[*]"})
