@@ -12,6 +12,7 @@ from statistics import median
 
 from tasks.analyse.alerts import Alert, check_jump, check_monotone, check_mrr
 from tasks.analyse.measures import parse_measure
+from tasks.analyse.score_table import ArmAnswers
 from tasks.report.model import ArmPart, MeasurePart
 from tasks.run.capture import Capture
 
@@ -31,13 +32,18 @@ class EarlierRuns:
 
 
 def doubt_arm(
-    arm: ArmPart, captures: Sequence[Capture], earlier: EarlierRuns, *, primary: str
+    arm: ArmPart,
+    answers: ArmAnswers,
+    captures: Sequence[Capture],
+    earlier: EarlierRuns,
+    *,
+    primary: str,
 ) -> Iterator[str]:
     """Every doubt about one executed arm."""
     executed = [capture for capture in captures if capture.evidence == "executed"]
     answered = [capture for capture in executed if not capture.is_infra]
     yield from _doubt_times(arm.name, answered, earlier)
-    yield from _doubt_constant(arm.name, answered)
+    yield from _doubt_constant(answers)
     alerts = [
         check_monotone(arm.name, _hits(arm.measures)),
         *_doubt_mrr(arm),
@@ -66,11 +72,15 @@ def _doubt_times(name: str, answered: Sequence[Capture], earlier: EarlierRuns) -
             )
 
 
-def _doubt_constant(name: str, answered: Sequence[Capture]) -> Iterator[str]:
-    answers = {capture.reply.raw for capture in answered}
-    tasks = {capture.task_id for capture in answered}
-    if len(tasks) >= FEWEST_ANSWERS and len(answers) == 1:
-        yield f"{name}: one and the same answer to all {len(tasks)} tasks; it ignores the question"
+def _doubt_constant(arm: ArmAnswers) -> Iterator[str]:
+    given = {
+        task_id: answered.items
+        for task_id, trials in arm.answers.items()
+        for answered in trials
+        if answered is not None and not answered.is_infra
+    }
+    if len(given) >= FEWEST_ANSWERS and len(set(given.values())) == 1:
+        yield f"{arm.name}: one and the same answer to all {len(given)} tasks asked"
 
 
 def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, float]:

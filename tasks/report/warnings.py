@@ -40,7 +40,8 @@ def collect_warnings(
     for arm in arms:
         captures = [capture for capture in record.captures if capture.arm == arm.name]
         earlier = record.earlier.get(arm.name, EarlierRuns())
-        yield from doubt_arm(arm, captures, earlier, primary=manifest.config.primary)
+        primary = manifest.config.primary
+        yield from doubt_arm(arm, answers[arm.name], captures, earlier, primary=primary)
 
 
 def _degraded(record: RunRecord) -> Iterator[str]:

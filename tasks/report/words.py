@@ -62,7 +62,9 @@ def run_line(report: Report) -> str:
 
 
 def headline(report: Report, gate: GatePart) -> str:
-    """What one candidate may claim, in one line."""
+    """What one candidate may claim, in one line. Rows that are no measurement carry no claim."""
+    if report.evidence in ("invalid", "incomplete"):
+        return f"{gate.arm}: no claim, the run is {report.evidence} ({'; '.join(report.reasons)})"
     arm = arm_named(report, gate.arm)
     part = arm.measures[gate.measure]
     score = f"{gate.measure} {score_words(part, arm.n)}"
@@ -72,6 +74,8 @@ def headline(report: Report, gate: GatePart) -> str:
         text = f"{gate.arm}: inconclusive, {score}, {gate.reason}; {mde_words(gate, arm.n)}"
     else:
         text = f"{gate.arm}: {score}, {gate.reason}"
+    if report.evidence == "replayed":
+        text = f"replayed, not measured: {text}"
     for other in gate.beaten_by:
         theirs = arm_named(report, other).measures[gate.measure]
         text += f"; beaten by {other} ({_against_words(part, theirs, arm.n)})"
