@@ -9,7 +9,7 @@ from tests.evaluations import EvaluationLab
 
 _NAMES = """
     anchor basil cobalt dahlia ember fennel garnet hazel indigo juniper kelp lilac mango
-    nutmeg onyx poppy quartz raven saffron thistle umber violet walnut xenon yarrow zephyr
+    nutmeg onyx poppy quartz raven saffron thistle ursinia violet walnut xenon yarrow zephyr
     acorn birch cedar dogwood elm fir gorse holly iris jasmine
 """
 WORDS = tuple(_NAMES.split())

@@ -1,0 +1,247 @@
+"""`coldrun holdout`: open the sealed part, or list its openings."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from cli.options import (
+    catch_errors,
+    config_argument,
+    report_options,
+    scratch_option,
+    verbose_option,
+    warehouse_option,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rich.console import Console
+
+    from cli.evaluating import OnProgress
+    from flows.evaluate import Control
+    from tasks.report.build import BuiltReport
+    from tasks.run.conduct import RunRequest, StartedRun
+    from tasks.run.opening import OpenedPart, OpeningRequest
+    from tasks.run.prepare import Evaluation
+
+
+@click.group(
+    "holdout",
+    epilog="How often, when and for what it may be opened is declared in [holdout] of CONFIG.",
+)
+def command() -> None:
+    """Open the sealed part of a panel, or list its openings.
+
+    \b
+      coldrun holdout open configs/mytool.toml --reason "release 2.0"
+      coldrun holdout log configs/mytool.toml
+    """
+
+
+@command.command(
+    "open",
+    epilog="""\b
+Examples:
+  coldrun holdout open configs/mytool.toml --reason "release 2.0"
+  coldrun holdout open configs/mytool.toml --reason "second candidate" --override
+""",
+)
+@config_argument
+@click.option("--reason", required=True, help="Why it is opened; written down.")
+@click.option("--event", help="The event that allows it, as [holdout] `when` declares it.")
+@click.option("--override", is_flag=True, help="Open it outside of what was declared; recorded.")
+@click.option(
+    "--task-level",
+    is_flag=True,
+    help="Return every answer. The sealed part is dev from then on, for good.",
+)
+@click.option("--commit", "revision", metavar="REV", help="Measure the product at this revision.")
+@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
+@report_options
+@warehouse_option
+@scratch_option
+@verbose_option
+@catch_errors
+def open_(
+    config_path: Path,
+    reason: str,
+    event: str | None,
+    override: bool,
+    task_level: bool,
+    revision: str | None,
+    repo: str | None,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
+    verbose: bool,
+) -> None:
+    """Run the declared arms on the sealed tasks, and tell the declared aggregates alone.
+
+    The tasks are checked against the lock, asked in a private warehouse that is removed
+    afterwards, and the opening is written to NAME.holdout.jsonl before anything is told. An
+    opening outside of [holdout] is refused without --override. Exit codes are those of `run`.
+    """
+    from cli.evaluating import Outputs
+    from tasks.freeze.ledger import hold_ledger
+    from tasks.freeze.lock import EvaluationFiles
+    from tasks.run.conduct import RunRequest, check_request
+    from tasks.run.opening import OpeningRequest, open_sealed, prepare_opening
+    from tasks.run.private import private_warehouse
+
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
+    request = OpeningRequest(
+        reason=reason,
+        event=event,
+        is_override=override,
+        is_task_level=task_level,
+        revision=revision,
+        warehouse=warehouse,
+    )
+    with hold_ledger(EvaluationFiles(config_path), scratch):
+        prepared = prepare_opening(config_path, request, scratch=scratch, repo=repo)
+        os.environ.pop("COLDRUN_HOLDOUT_KEY", None)  # no arm, set-up or server has any use for it
+        with private_warehouse(scratch) as trial:
+            check_request(prepared.evaluation, RunRequest(warehouse=trial), revision=revision)
+        console = outputs.console()
+        for problem in prepared.outside:
+            console.print(f"override: {problem}", style="yellow", soft_wrap=True, markup=False)
+        if prepared.part.note is not None:
+            console.print(
+                f"mined again and checked against the lock: {prepared.part.note}",
+                soft_wrap=True,
+                markup=False,
+            )
+        opened = open_sealed(prepared, request, _evaluator(request, scratch, verbose=verbose))
+    _tell(opened, outputs.console(), json_file=json_file, markdown_file=markdown_file)
+    sys.exit(opened.exit_code)
+
+
+@command.command("log", epilog="Example: coldrun holdout log configs/mytool.toml")
+@config_argument
+@click.option(
+    "--adopt",
+    is_flag=True,
+    help="Let the lock know of openings that only the ledger has, after a crash.",
+)
+@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@catch_errors
+def log(config_path: Path, adopt: bool, json_file: str | None) -> None:
+    """List the openings of the sealed part, and check the ledger against the lock.
+
+    A line that was edited, moved or cut off is an error (exit 5).
+    """
+    from cli.options import people_console, write_json
+    from tasks.config import HoldoutConfig, load_config
+    from tasks.freeze.holdout import count_openings, is_demoted
+    from tasks.freeze.ledger import adopt_openings, read_ledger
+    from tasks.freeze.lock import EvaluationFiles, read_lock
+    from tasks.report.sealed import opening_lines, opening_values
+
+    files = EvaluationFiles(config_path)
+    allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
+    console = people_console(stderr=json_file == "-")
+    if adopt:
+        for opening in adopt_openings(files):
+            console.print(f"the lock knows of line {opening.number} now", soft_wrap=True)
+    lock = read_lock(files)
+    openings = read_ledger(files, lock)
+    if json_file is not None:
+        values = [opening_values(found, openings, allowed=allowed) for found in openings]
+        write_json(json_file, json.dumps({"openings": values}, ensure_ascii=False, indent=1))
+    for opening in openings:
+        for line in opening_lines(opening, openings, allowed=allowed):
+            console.print(line, soft_wrap=True, markup=False)
+        if opening.result is not None:
+            _print_table(opening.result, console)
+        console.print()
+    sealed = lock.get("sealed")
+    what = f"{sealed['count']} sealed tasks" if sealed else "nothing is sealed"
+    if is_demoted(lock):
+        what += ", dev since they were read task by task"
+    console.print(
+        f"{files.config}: {what}; opened {count_openings(openings)} of {allowed} declared times; "
+        f"the ledger's {len(openings)} lines are whole",
+        soft_wrap=True,
+        markup=False,
+    )
+
+
+def _evaluator(
+    request: OpeningRequest, scratch: Path, *, verbose: bool
+) -> Callable[[Evaluation, RunRequest, Callable[[StartedRun], None]], BuiltReport]:
+    def evaluate_quietly(
+        evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
+    ) -> BuiltReport:
+        from cli.evaluating import run_flow
+
+        def run(control: Control, on_progress: OnProgress) -> BuiltReport:
+            from flows.evaluate import evaluate
+
+            control.on_start = guard
+            return evaluate(
+                evaluation,
+                replace(asked, on_progress=on_progress),
+                revision=request.revision,
+                control=control,
+            )
+
+        return run_flow(run, scratch=scratch, verbose=verbose)
+
+    return evaluate_quietly
+
+
+def _tell(
+    opened: OpenedPart, console: Console, *, json_file: str | None, markdown_file: str | None
+) -> None:
+    from cli.options import write_outputs
+    from tasks.report.markdown import table_lines
+    from tasks.report.sealed import (
+        opening_lines,
+        opening_values,
+        result_cells,
+        result_headers,
+    )
+
+    opening, openings, allowed = opened.opening, opened.openings, opened.allowed
+    lines = list(opening_lines(opening, openings, allowed=allowed))
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False)
+    markdown = [f"- {line}" for line in lines]
+    if opening.result is not None:
+        _print_table(opening.result, console)
+        table = table_lines(result_headers(opening.result), result_cells(opening.result))
+        markdown += ["", *table]
+    for row in opened.rows:
+        console.print(
+            f"{row['task_id']} · {row['arm']}: {row['miss'] or 'hit'} · {row['query']}",
+            soft_wrap=True,
+            markup=False,
+        )
+    values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(values, ensure_ascii=False, indent=1),
+        to_markdown="\n".join(markdown),
+    )
+
+
+def _print_table(result: Mapping[str, Any], console: Console) -> None:
+    from rich.text import Text
+
+    from tasks.report.sealed import result_cells, result_headers
+    from tasks.report.terminal import make_table
+
+    table = make_table(result_headers(result))
+    for cells in result_cells(result):
+        table.add_row(*(Text(cell) for cell in cells))
+    console.print(table)

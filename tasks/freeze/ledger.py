@@ -1,0 +1,144 @@
+"""The ledger of openings on disk, and its head in the lock.
+
+The ledger is written before the lock, each whole. A crash in between leaves a ledger that goes on
+where the lock ends, which is told apart from a changed one, and never hides an opening.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from tasks.canonical import digest_bytes
+from tasks.errors import LedgerError, UsageError
+from tasks.freeze.holdout import (
+    LedgerHead,
+    Opening,
+    check_head,
+    head_from_lock,
+    head_of,
+    ledger_from_bytes,
+    ledger_to_bytes,
+)
+from tasks.freeze.lock import EvaluationFiles, lock_to_bytes, read_lock
+from tasks.freeze.write import write_whole
+from tasks.run.locks import try_lock
+
+
+def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:
+    """The openings, checked line by line and against the lock.
+
+    Raises:
+        LedgerError: A line was edited, moved or removed, the tail was cut off, or the ledger is
+            ahead of the lock.
+    """
+    openings = read_lines(files)
+    check_head(openings, head_from_lock(lock), source=str(files.ledger))
+    return openings
+
+
+def read_lines(files: EvaluationFiles) -> tuple[Opening, ...]:
+    """The openings, checked line by line; none when there is no ledger.
+
+    Raises:
+        LedgerError: A line was edited, moved or removed, or the file cannot be read.
+    """
+    try:
+        data = files.ledger.read_bytes()
+    except FileNotFoundError:
+        return ()
+    except OSError as error:
+        raise LedgerError(f"cannot read the ledger {files.ledger}: {error.strerror}") from None
+    return ledger_from_bytes(data, source=str(files.ledger))
+
+
+def append_opening(
+    files: EvaluationFiles, opening: Opening, *, demoted: Mapping[str, Any] | None = None
+) -> tuple[Opening, ...]:
+    """Write one more opening, then its hash and number into the lock.
+
+    Args:
+        demoted: Written into the lock as well: the sealed part is dev from now on.
+
+    Returns:
+        All openings, this one last.
+
+    Raises:
+        LedgerError: Ledger and lock do not fit any more.
+        StorageError: A file cannot be written.
+    """
+    lock = read_lock(files)
+    openings = (*read_ledger(files, lock), opening)
+    write_whole(files.ledger, ledger_to_bytes(openings))
+    _write_head(files, lock, openings, demoted)
+    return openings
+
+
+def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
+    """Let the lock know of openings that only the ledger has: what a crash left behind.
+
+    Returns:
+        The openings that were taken over; none when ledger and lock fit.
+
+    Raises:
+        LedgerError: The ledger does not continue what the lock knows.
+    """
+    lock = read_lock(files)
+    known = head_from_lock(lock)
+    openings = read_lines(files)
+    check_head(openings[: known.count], known, source=str(files.ledger))
+    extra = openings[known.count :]
+    if extra:
+        _write_head(files, lock, openings, _demotion(extra))
+    return extra
+
+
+@contextmanager
+def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[None]:
+    """Hold the evaluation's sealed part, so that two openings cannot run at once.
+
+    Raises:
+        UsageError: Another program is opening it.
+        StorageError: The scratch folder cannot be written.
+    """
+    name = digest_bytes(str(files.config.resolve()).encode()).removeprefix("sha256:")
+    lock = try_lock(scratch.resolve() / "holdout" / f"{name[:32]}.lock")
+    if lock is None:
+        raise UsageError(f"the sealed part of {files.config} is being opened by another program")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def demotion_entry(opening: Opening, task_ids: Sequence[str]) -> dict[str, Any]:
+    """What the lock keeps of a task-level opening. Ids tell nothing, and those are dev now."""
+    return {
+        "at": opening.at,
+        "opening": opening.number,
+        "digest": opening.sealed_digest,
+        "tasks": sorted(task_ids),
+    }
+
+
+def _demotion(openings: Sequence[Opening]) -> dict[str, Any] | None:
+    """The demotion that a crash kept out of the lock; the ids stand in the line itself."""
+    for opening in openings:
+        if opening.is_task_level and opening.result is not None:
+            return demotion_entry(opening, opening.result.get("task_ids", ()))
+    return None
+
+
+def _write_head(
+    files: EvaluationFiles,
+    lock: Mapping[str, Any],
+    openings: Sequence[Opening],
+    demoted: Mapping[str, Any] | None,
+) -> None:
+    head: LedgerHead = head_of(openings)
+    holdout = {**(lock.get("holdout") or {}), "head": head.head, "count": head.count}
+    if demoted is not None:
+        holdout["demoted"] = dict(demoted)
+    write_whole(files.lock, lock_to_bytes({**lock, "holdout": holdout}))

@@ -1,0 +1,317 @@
+"""One opening of the sealed part: checked, asked in private, told as aggregates, written down.
+
+The arms go through the ordinary chain, in a warehouse of their own that is removed afterwards.
+What comes out is built anew from the declared aggregates; nothing of a report is passed on, since
+its warnings name files and its reasons quote tools.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from tasks.analyse.evidence import INTERRUPTED
+from tasks.canonical import digest_json
+from tasks.config import Config, HoldoutConfig, load_config
+from tasks.errors import ColdrunError, UsageError
+from tasks.freeze.check import check_config
+from tasks.freeze.holdout import (
+    Opening,
+    Status,
+    demotion_of,
+    is_demoted,
+    judge_opening,
+)
+from tasks.freeze.ledger import append_opening, demotion_entry, read_ledger
+from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
+from tasks.freeze.sealed import SealedPart, read_sealed
+from tasks.git.identity import find_user
+from tasks.mine.mine import mine_panel, with_repo
+from tasks.records import MinedPanel
+from tasks.report.answers import list_answers
+from tasks.report.build import BuiltReport
+from tasks.report.load import load_record
+from tasks.report.sealed import declared_result
+from tasks.run.answers import read_answer
+from tasks.run.conduct import RunRequest, StartedRun
+from tasks.run.execute import Progress
+from tasks.run.prepare import Evaluation
+from tasks.run.private import SessionWatch, private_warehouse
+from warehouse.reader import connect, select_rows
+
+NO_EVIDENCE = ("invalid", "incomplete")
+"""Evidence that no aggregate is returned for: such an opening uses nothing up."""
+
+Evaluate = Callable[[Evaluation, RunRequest, Callable[[StartedRun], None]], BuiltReport]
+"""Runs an evaluation; the last argument is to be called with the run before anything is asked."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpeningRequest:
+    """What is asked for. `warehouse` is the ordinary one: it is read for what was tried before."""
+
+    reason: str
+    event: str | None = None
+    is_override: bool = False
+    is_task_level: bool = False
+    revision: str | None = None
+    warehouse: Path
+    on_progress: Callable[[Progress], None] = lambda _: None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreparedOpening:
+    """An opening that was checked and allowed; nothing has been asked yet."""
+
+    files: EvaluationFiles
+    holdout: HoldoutConfig
+    lock: dict[str, Any]
+    evaluation: Evaluation
+    openings: tuple[Opening, ...]
+    outside: tuple[str, ...]
+    part: SealedPart
+    aggregates: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenedPart:
+    """What came of an opening. `rows` are the answers of a task-level one, empty otherwise."""
+
+    opening: Opening
+    openings: tuple[Opening, ...]
+    allowed: int
+    exit_code: int
+    rows: tuple[dict[str, Any], ...] = ()
+
+
+def prepare_opening(
+    config_path: Path, request: OpeningRequest, *, scratch: Path, repo: str | None = None
+) -> PreparedOpening:
+    """Check lock, ledger, permission and the hash of the sealed part.
+
+    Raises:
+        UsageError: Nothing is sealed, it is dev already, or the opening is outside of what was
+            declared and there is no override.
+        LedgerError: The ledger is broken.
+        LockError: Lock, panel or sealed part are not what was frozen.
+    """
+    if not request.reason.strip():
+        raise UsageError("an opening needs a --reason that says something")
+    config = load_config(config_path)
+    check_config(config)
+    files = EvaluationFiles(config_path)
+    frozen = read_frozen_panel(files, config)
+    lock = frozen.lock
+    openings = read_ledger(files, lock)
+    if lock.get("sealed") is None:
+        raise UsageError(
+            f"{config_path} has no sealed part; add [split] to it and freeze again with --force"
+        )
+    if is_demoted(lock):
+        demoted = demotion_of(lock) or {}
+        raise UsageError(
+            f"the sealed part was read task by task on {demoted.get('at')} and is dev for good: "
+            "there is nothing left to open. Leave [split] out to ask those tasks in ordinary runs, "
+            "or seal later ones with [split] sealed_after"
+        )
+    holdout = config.holdout or HoldoutConfig()
+    permission = judge_opening(holdout, openings, event=request.event)
+    if not permission.is_allowed and not request.is_override:
+        raise UsageError(
+            f"{'; '.join(permission.problems)}. --override opens it all the same, and is written "
+            "down"
+        )
+    config = with_repo(config, repo)
+
+    def mine(found: Config) -> MinedPanel:
+        return mine_panel(found.panel, config_dir=config_path.parent, scratch=scratch)
+
+    part = read_sealed(files, lock, config, mine=mine)
+    aggregates = holdout.aggregates or (config.primary,)
+    evaluation = Evaluation(
+        config=narrow_config(config, holdout, aggregates),
+        config_path=config_path.resolve(),
+        frozen=FrozenPanel(
+            name=f"{config_path.stem} sealed",
+            tasks=part.tasks,
+            data=part.data,
+            lock={**lock, "panel": {**lock["panel"], "population": None}},
+        ),
+        scratch=scratch,
+    )
+    return PreparedOpening(
+        files=files,
+        holdout=holdout,
+        lock=lock,
+        evaluation=evaluation,
+        openings=openings,
+        outside=permission.problems,
+        part=part,
+        aggregates=aggregates,
+    )
+
+
+def narrow_config(config: Config, holdout: HoldoutConfig, aggregates: Sequence[str]) -> Config:
+    """The configuration of an opening: the declared arms, and the bars that can be judged."""
+    arms = tuple(arm for arm in config.arms if not holdout.arms or arm.name in holdout.arms)
+    names = {arm.name for arm in arms}
+    bars = tuple(
+        bar
+        for bar in config.bar
+        if bar.measure in aggregates
+        and bar.arm in names
+        and (bar.against is None or bar.against in names or bar.against not in _names(config))
+    )
+    return config.model_copy(update={"arm": arms, "bar": bars})
+
+
+def _names(config: Config) -> set[str]:
+    return {arm.name for arm in config.arms}
+
+
+def open_sealed(
+    prepared: PreparedOpening, request: OpeningRequest, evaluate: Evaluate
+) -> OpenedPart:
+    """Run the arms on the sealed part and write the opening down, before anything is told.
+
+    Raises:
+        ColdrunError: It could not be run. If something had been asked by then, that is written
+            down, and the message holds nothing that a tool said.
+        LedgerError, StorageError: It could not be written down; nothing is told.
+    """
+    watch = SessionWatch()
+    at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    draft = _draft(prepared, request, at)
+    rows: tuple[dict[str, Any], ...] = ()
+    with private_warehouse(prepared.evaluation.scratch) as warehouse:
+        asked = RunRequest(warehouse=warehouse, on_progress=request.on_progress)
+        try:
+            built = evaluate(prepared.evaluation, asked, watch.guard)
+            if request.is_task_level:
+                rows = _rows(warehouse, built.report.run_id)
+        except BaseException as error:
+            if watch.asked:
+                append_opening(prepared.files, replace(draft, status=_status_of(error)))
+                if isinstance(error, ColdrunError):
+                    raise _QuietError(watch.asked, error) from None
+            raise
+        finally:
+            watch.sweep()
+    opening, exit_code = _finish(draft, built, prepared, rows, request)
+    demoted = None
+    if request.is_task_level and opening.result is not None:
+        demoted = demotion_entry(opening, [task.id for task in prepared.part.tasks])
+    openings = append_opening(prepared.files, opening, demoted=demoted)
+    return OpenedPart(
+        opening=opening,
+        openings=openings,
+        allowed=prepared.holdout.openings,
+        exit_code=exit_code,
+        rows=rows if opening.result is not None else (),
+    )
+
+
+def _status_of(error: BaseException) -> Status:
+    """Ctrl-C, or an error of the tool or of coldrun."""
+    is_stop = isinstance(error, KeyboardInterrupt) or getattr(error, "exit_code", 0) == INTERRUPTED
+    return "interrupted" if is_stop else "failed"
+
+
+class _QuietError(ColdrunError):
+    """An opening that failed; what the tool said may quote sealed questions and is left out."""
+
+    def __init__(self, asked: int, error: ColdrunError) -> None:
+        super().__init__(
+            f"the opening failed after {asked} questions ({type(error).__name__}); nothing is "
+            "told, and the attempt is in the ledger. What the tool said is left out, because it "
+            "may quote sealed questions: a run of the dev part shows it"
+        )
+        self.exit_code = error.exit_code
+
+
+def count_configurations(warehouse: Path, lock: Mapping[str, Any]) -> int:
+    """How many configurations were tried on the dev part, as far as the warehouse knows.
+
+    A configuration is a candidate arm as configured, at a product tree, under a lock; runs of
+    earlier panels that this lock replaced count too. Without a candidate all arms count.
+    """
+    if not warehouse.exists():
+        return 0
+    digests = [lock["panel"]["digest"], *(entry["digest"] for entry in lock.get("history", []))]
+    rows = select_rows(
+        connect(warehouse),
+        "SELECT lock_digest, product_tree, manifest FROM runs "
+        "WHERE panel_digest IN (SELECT unnest(?))",
+        [digests],
+    )
+    tried: set[str] = set()
+    for row in rows:
+        arms = json.loads(row["manifest"])["config"].get("arm") or ["built-in arms"]
+        candidates = [arm for arm in arms if isinstance(arm, dict) and _is_candidate(arm)]
+        tried.update(
+            digest_json([arm, row["product_tree"], row["lock_digest"]])
+            for arm in candidates or arms
+        )
+    return len(tried)
+
+
+def _is_candidate(arm: Mapping[str, Any]) -> bool:
+    return bool(arm.get("role", "candidate") == "candidate")
+
+
+def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Opening:
+    """The line of an opening of which nothing came back yet."""
+    last = prepared.openings[-1].hash if prepared.openings else None
+    config = prepared.evaluation.config
+    return Opening(
+        number=len(prepared.openings) + 1,
+        previous=last,
+        at=at,
+        who=find_user(prepared.files.config.resolve().parent),
+        reason=request.reason.strip(),
+        event=request.event,
+        is_override=bool(prepared.outside),
+        is_task_level=request.is_task_level,
+        sealed_digest=prepared.lock["sealed"]["digest"],
+        panel_digest=prepared.lock["panel"]["digest"],
+        lock_digest=FrozenPanel(name="", tasks=(), data=b"", lock=prepared.lock).lock_digest,
+        tasks=len(prepared.part.tasks),
+        arms={arm.name: digest_json(arm.model_dump(mode="json")) for arm in config.arms},
+        point=None,
+        configurations_tried=count_configurations(request.warehouse, prepared.lock),
+        status="failed",
+        result=None,
+    )
+
+
+def _finish(
+    draft: Opening,
+    built: BuiltReport,
+    prepared: PreparedOpening,
+    rows: Sequence[Mapping[str, Any]],
+    request: OpeningRequest,
+) -> tuple[Opening, int]:
+    report = built.report
+    point = None if report.point is None else report.point.model_dump(mode="json")
+    status: Status = "opened"
+    result: dict[str, Any] | None = None
+    exit_code = report.exit_code
+    if report.status == "interrupted":
+        status, exit_code = "interrupted", INTERRUPTED
+    elif report.evidence in NO_EVIDENCE:
+        status = "withheld"
+    else:
+        result = declared_result(report, prepared.aggregates)
+        exit_code = result["exit_code"]
+        if request.is_task_level:
+            result["task_ids"] = sorted({row["task_id"] for row in rows})
+    return replace(draft, point=point, status=status, result=result), exit_code
+
+
+def _rows(warehouse: Path, run_id: str) -> tuple[dict[str, Any], ...]:
+    record = load_record(warehouse, run_id)
+    return tuple(row.to_values() for row in list_answers(record, read_answer))

@@ -1,0 +1,276 @@
+"""Opening the sealed part of a real panel: what comes back, what stays behind, what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.errors import ColdrunError, LedgerError, LockError, UsageError
+from tasks.freeze.ledger import adopt_openings, read_ledger
+from tasks.freeze.lock import lock_to_bytes, read_lock
+from tasks.report.build import BuiltReport
+from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
+from tasks.run.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
+from tasks.run.prepare import Evaluation
+from tests.evaluations import EvaluationLab
+from tests.holdouts import HOLDOUT, WORDS, make_holdout_lab
+
+SEALED = WORDS[12:24]
+
+NOISY_ARM = """\
+[[arm]]
+name = "noisy"
+kind = "command"
+argv = ["{python}", "{adapter}"]
+adapter = "arm.py"
+"""
+
+
+@pytest.fixture(autouse=True)
+def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config-home"))
+    monkeypatch.delenv("COLDRUN_HOLDOUT_KEY", raising=False)
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> EvaluationLab:
+    made = make_holdout_lab(tmp_path)
+    made.freeze()
+    return made
+
+
+def evaluate(
+    evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
+) -> BuiltReport:
+    """The ordinary chain without an orchestrator."""
+    started = start_run(evaluation, request, point=None)
+    guard(started)
+    try:
+        execute_locally(started, concurrency=2)
+    except BaseException:
+        started.abandon()
+        raise
+    return finish_run(started)
+
+
+def open_part(lab: EvaluationLab, **values: Any) -> OpenedPart:
+    request = OpeningRequest(**{"reason": "release", "warehouse": lab.warehouse, **values})
+    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
+    return open_sealed(prepared, request, evaluate)
+
+
+def read_everything(*roots: Path) -> Iterator[tuple[Path, bytes]]:
+    for root in roots:
+        for path in root.rglob("*"):
+            if path.is_file():
+                yield path, path.read_bytes()
+
+
+def test_open_sealed_returns_aggregates_and_leaves_a_ledger_line(lab: EvaluationLab) -> None:
+    """The declared measure per arm and null, the gate, and who asked why, after how many tries."""
+    lab.run()
+    opened = open_part(lab)
+    result = opened.opening.result
+    assert result is not None
+    assert result["measures"] == ["hit@1"]
+    arms = {arm["name"]: arm["measures"]["hit@1"]["count"] for arm in result["arms"]}
+    assert arms["bm25"] == 12
+    assert "constant" in arms
+    assert (opened.exit_code, result["verdict"]) == (0, "measured")
+    assert read_ledger(lab.files, read_lock(lab.files)) == (opened.opening,)
+    assert opened.opening.configurations_tried == 1
+    assert opened.opening.who
+    assert read_lock(lab.files)["holdout"]["count"] == 1
+
+
+def test_open_sealed_leaves_no_sealed_query_anywhere(lab: EvaluationLab) -> None:
+    """Not in the warehouse, the scratch folder, or any file beside the configuration."""
+    open_part(lab)
+    found = [
+        (path, word)
+        for path, data in read_everything(lab.warehouse, lab.scratch, lab.config.parent)
+        for word in SEALED
+        if f"Water the {word}".encode() in data
+    ]
+    assert found == []
+    assert lab.load().frozen.tasks
+    assert not list((lab.scratch / "holdout").glob("opening-*"))
+
+
+def test_open_sealed_result_names_no_sealed_task_or_file(lab: EvaluationLab) -> None:
+    """The ledger is committed: it may hold aggregates and nothing of a task."""
+    open_part(lab)
+    ledger = lab.files.ledger.read_text()
+    assert not any(word in ledger for word in SEALED)
+
+
+def test_open_sealed_twice_needs_an_override_that_is_recorded(lab: EvaluationLab) -> None:
+    """The default is one opening; a second one is possible, and says so for ever."""
+    open_part(lab)
+    with pytest.raises(UsageError, match=r"opened once.*--override"):
+        open_part(lab)
+    opened = open_part(lab, is_override=True, reason="curious")
+    assert opened.opening.is_override
+    assert [found.number for found in opened.openings] == [1, 2]
+
+
+def test_open_sealed_with_declared_event_needs_the_event(tmp_path: Path) -> None:
+    """`when` is a condition, not a comment."""
+    lab = make_holdout_lab(tmp_path, holdout=HOLDOUT)
+    lab.freeze()
+    with pytest.raises(UsageError, match="--event"):
+        open_part(lab)
+    opened = open_part(lab, event="the release candidate is chosen")
+    assert not opened.opening.is_override
+
+
+def test_open_sealed_tampered_ledger_line_is_noticed(lab: EvaluationLab) -> None:
+    """An edited reason, and a cut tail, stop every later opening with exit code 5."""
+    open_part(lab)
+    whole = lab.files.ledger.read_bytes()
+    lab.files.ledger.write_bytes(whole.replace(b"release", b"routine"))
+    with pytest.raises(LedgerError, match="was edited") as caught:
+        open_part(lab, is_override=True)
+    assert caught.value.exit_code == 5
+    lab.files.ledger.unlink()
+    with pytest.raises(LedgerError, match="tail was cut off"):
+        open_part(lab, is_override=True)
+
+
+def test_open_sealed_crash_between_ledger_and_lock_is_explained_and_adopted(
+    lab: EvaluationLab,
+) -> None:
+    """The opening counts although the lock never heard of it."""
+    before = lab.files.lock.read_bytes()
+    open_part(lab)
+    lab.files.lock.write_bytes(before)
+    with pytest.raises(LedgerError, match="--adopt"):
+        open_part(lab)
+    assert len(adopt_openings(lab.files)) == 1
+    with pytest.raises(UsageError, match="opened once"):
+        open_part(lab)
+
+
+def test_open_sealed_after_freezing_again_still_counts_earlier_openings(
+    lab: EvaluationLab,
+) -> None:
+    """Another lock over the same history does not make the sealed part unread."""
+    open_part(lab)
+    lab.config.write_text(
+        lab.config.read_text().replace("[measure]", "[sample]\nsize=9\n[measure]")
+    )
+    assert lab.freeze(force=True) == "replaced"
+    with pytest.raises(UsageError, match="opened once"):
+        open_part(lab)
+
+
+def test_open_sealed_declared_aggregates_alone_come_back(tmp_path: Path) -> None:
+    """Without the primary measure there is no gate, no verdict and no figure at it."""
+    holdout = '[holdout]\naggregates = ["hit@5"]\narms = ["bm25"]\n'
+    arms = '[[arm]]\nname="bm25"\nkind="bm25"\n[[arm]]\nname="grep"\nkind="grep"\nrole="floor"\n'
+    lab = make_holdout_lab(tmp_path, holdout=holdout, rest=arms)
+    lab.freeze()
+    result = open_part(lab).opening.result
+    assert result is not None
+    assert result["verdict"] is None
+    assert result["gates"] == []
+    assert {name for arm in result["arms"] for name in arm["measures"]} == {"hit@5"}
+    assert "grep" not in {arm["name"] for arm in result["arms"]}
+
+
+def test_open_sealed_task_level_returns_rows_and_demotes_for_good(lab: EvaluationLab) -> None:
+    """Rows come back once; after that there is no sealed part any more, override or not."""
+    opened = open_part(lab, is_task_level=True)
+    assert {row["query"] for row in opened.rows} == {f"Water the {w} twice a day" for w in SEALED}
+    demoted = read_lock(lab.files)["holdout"]["demoted"]
+    assert len(demoted["tasks"]) == 12
+    with pytest.raises(UsageError, match="dev for good"):
+        open_part(lab, is_override=True)
+    assert lab.freeze() == "unchanged"
+    text = lab.config.read_text()
+    lab.config.write_text(text.replace("sealed_fraction = 0.5", "sealed_fraction = 0.25"))
+    with pytest.raises(LockError, match=r"were read task by task .* dev for good"):
+        lab.freeze(force=True)
+    lab.config.write_text(text.replace("[split]\nsealed_fraction = 0.5\n", ""))
+    assert lab.freeze(force=True) == "replaced"
+    assert read_lock(lab.files)["panel"]["tasks"] == 24
+    assert read_lock(lab.files)["holdout"]["demoted"] == demoted
+
+
+def test_open_sealed_tool_that_quotes_questions_is_kept_quiet(tmp_path: Path) -> None:
+    """A tool that fails and says the query is no way out for it."""
+    lab = make_holdout_lab(tmp_path, rest=NOISY_ARM)
+    lab.write_arm(
+        "def answer(query):\n"
+        "    print(query, file=sys.stderr, flush=True)\n"
+        "    open('notes.txt', 'w').write(query)\n"
+        "    raise SystemExit(query)\n"
+    )
+    lab.freeze()
+    opened = open_part(lab)
+    assert opened.opening.status == "withheld"
+    assert opened.opening.result is None
+    assert opened.exit_code == 5
+    told = json.dumps(opened.opening.to_values())
+    everything = b"".join(data for _, data in read_everything(lab.root))
+    assert not any(word in told for word in SEALED)
+    assert not any(f"Water the {word} twice".encode() in everything for word in SEALED)
+
+
+def test_open_sealed_that_fails_half_way_is_written_down_without_what_was_said(
+    lab: EvaluationLab,
+) -> None:
+    """Questions were asked, so the attempt is in the ledger; it uses no opening up."""
+
+    def fail(
+        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
+    ) -> BuiltReport:
+        started = start_run(evaluation, request, point=None)
+        guard(started)
+        shard = started.shards()[0]
+        session = started.run.arms[0].open_session(0)
+        session.ask(shard.asks[0].question)
+        session.close()
+        started.abandon()
+        raise ColdrunError(f"the tool said: {shard.asks[0].question.query}")
+
+    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
+    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
+    with pytest.raises(ColdrunError, match="failed after 1 questions") as caught:
+        open_sealed(prepared, request, fail)
+    assert "Water" not in str(caught.value)
+    ledger = read_ledger(lab.files, read_lock(lab.files))
+    assert [found.status for found in ledger] == ["failed"]
+    assert open_part(lab).opening.number == 2
+
+
+def test_open_sealed_sweeps_what_a_killed_opening_left(lab: EvaluationLab) -> None:
+    """A program that was killed cannot remove its private warehouse; the next opening does."""
+    left = lab.scratch / "holdout" / "opening-dead"
+    (left / "captures").mkdir(parents=True)
+    (left / "captures" / "x.json").write_text("Water the nutmeg")
+    open_part(lab)
+    assert not left.exists()
+
+
+def test_prepare_opening_without_split_says_how_to_seal(tmp_path: Path) -> None:
+    """Nothing is sealed unless it is asked for."""
+    lab = make_holdout_lab(tmp_path)
+    lab.config.write_text(lab.config.read_text().replace("[split]\nsealed_fraction = 0.5\n", ""))
+    lab.freeze()
+    with pytest.raises(UsageError, match=r"add \[split\]"):
+        open_part(lab)
+
+
+def test_prepare_opening_with_another_hash_in_the_lock_runs_nothing(lab: EvaluationLab) -> None:
+    """The hash is checked before any arm is asked."""
+    lock = read_lock(lab.files)
+    lock["sealed"]["digest"] = "sha256:" + "0" * 64
+    lab.files.lock.write_bytes(lock_to_bytes(lock))
+    with pytest.raises(LockError, match="sha256:0000"):
+        open_part(lab)
+    assert not lab.files.ledger.exists()
