@@ -40,10 +40,12 @@ def rejection_rate(table: BoolArray, p_up: float, p_down: float) -> float:
     Args:
         table: Of `tabulate_rule`.
         p_up: Chance that a task goes up; equal to `p_down` when nothing changed.
-        p_down: Chance that it goes down; p_up + p_down from above 0 to 1.
+        p_down: Chance that it goes down; p_up + p_down <= 1.
     """
     counts = np.arange(len(table))
     discordance = p_up + p_down
+    if discordance < 1e-100:  # SciPy overflows there, and no task would ever move
+        return float(table[0, 0])
     weights = stats.binom.pmf(counts, len(table) - 1, discordance)
     ups = stats.binom.pmf(counts[None, :], counts[:, None], p_up / discordance)
     return float(weights @ (ups * table).sum(axis=1))

@@ -56,7 +56,7 @@ def exact_power(
         raise ValueError(
             f"p_up {p_up} and p_down {p_down} must not be negative nor exceed 1 together"
         )
-    if discordance == 0:
+    if discordance < 1e-100:  # SciPy overflows there, and no task would ever move
         return 0.0
     needed = find_critical_ups(n, alpha=alpha) if critical is None else critical
     discordant = np.arange(n + 1)
