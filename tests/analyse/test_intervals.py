@@ -120,7 +120,7 @@ def test_mean_interval_of_nothing_or_nan_raises() -> None:
             mean_interval(values, seed=0)
 
 
-@settings(deadline=None, max_examples=20)
+@settings(max_examples=20)
 @given(
     rows=st.lists(
         st.lists(st.floats(0, 1, width=32), min_size=3, max_size=3), min_size=7, max_size=20

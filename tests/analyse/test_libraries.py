@@ -21,7 +21,7 @@ GRADES = st.dictionaries(
 RANKING = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=8, unique=True)
 
 
-@settings(deadline=None, max_examples=150)
+@settings(max_examples=150)
 @given(gold=GRADES, items=RANKING, k=st.integers(1, 9))
 def test_ranking_measures_equal_trec_eval(gold: dict[str, float], items: list[str], k: int) -> None:
     """On distinct items and falling scores there is one right answer."""
@@ -38,7 +38,7 @@ def test_ranking_measures_equal_trec_eval(gold: dict[str, float], items: list[st
         assert ours == pytest.approx(theirs, abs=1e-6), name
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(gold=GRADES, items=RANKING, k=st.integers(1, 9))
 def test_ranking_measures_equal_ir_measures(
     gold: dict[str, float], items: list[str], k: int
@@ -56,7 +56,7 @@ def test_ranking_measures_equal_ir_measures(
         assert ours == pytest.approx(theirs["q"], abs=1e-6), name
 
 
-@settings(deadline=None, max_examples=25)
+@settings(max_examples=25)
 @given(gold=GRADES, items=RANKING, k=st.integers(1, 9))
 def test_ranking_measures_equal_ranx(gold: dict[str, float], items: list[str], k: int) -> None:
     """And by a third; its exponential gain is `ndcg_burges`."""

@@ -84,7 +84,7 @@ def test_find_min_up_is_the_first_that_is_significant(down: int) -> None:
     assert exact_paired_p(up, down) <= 0.025 < exact_paired_p(up - 1, down)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     values=st.lists(
         st.sampled_from([-1.0, -0.3, -0.1, 0.0, 0.1, 0.2, 0.3, 0.7]), min_size=1, max_size=9
@@ -146,7 +146,6 @@ def test_count_discordant_counts_both_directions() -> None:
     assert count_discordant([1, 0, 1, 0], [0, 1, 0, 0]) == (2, 1)
 
 
-@settings(deadline=None)
 @given(
     cells=st.tuples(*[st.integers(0, 12)] * 4).filter(lambda cells: sum(cells) > 0),
 )
