@@ -10,13 +10,13 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
-from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from tasks.canonical import canonical_json
+from tasks.run.own_code import installed_packages
 from tasks.run.search_path import session_search_path
 
 TOOLS = ("git", "uv", "rg", "node")
@@ -81,11 +81,7 @@ def _packages_digest() -> str:
 
     The lock as it was resolved on this machine, also where no lock file was installed.
     """
-    names = {
-        f"{package.metadata['Name'].lower().replace('_', '-')}=={package.version}"
-        for package in metadata.distributions()
-        if package.metadata["Name"]
-    }
+    names = [f"{name}=={version}" for name, version in installed_packages().items()]
     return hashlib.sha256("\n".join(sorted(names)).encode()).hexdigest()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import platform
+import re
 import sys
 from collections.abc import Iterator
 from importlib.metadata import distributions
@@ -41,15 +42,27 @@ def _source_files(folder: Path) -> Iterator[Path]:
         yield from (Path(place, name) for name in names if Path(name).suffix in SOURCE_SUFFIXES)
 
 
+def installed_packages() -> dict[str, str]:
+    """The versions of all installed packages by normalised name, coldrun's own left out.
+
+    Reads the first lines of each package's metadata: parsing all of them as e-mail, as
+    `importlib.metadata` does for every single field, takes ten times as long.
+    """
+    found = {}
+    for package in distributions():
+        text = package.read_text("METADATA") or package.read_text("PKG-INFO") or ""
+        header = re.split(r"\r?\n\r?\n", text, maxsplit=1)[0]
+        fields = dict(re.findall(r"^(Name|Version): *(.*?)\s*$", header, re.MULTILINE))
+        if "Name" in fields:
+            name = re.sub(r"[-_.]+", "-", fields["Name"]).lower()
+            found[name] = fields.get("Version", "")
+    found.pop("coldrun", None)
+    return found
+
+
 def digest_packages() -> str:
     """One digest over the names and versions of all installed packages but coldrun's own."""
-    found = {
-        (dist.metadata["Name"] or "").lower(): dist.version
-        for dist in distributions()
-        if dist.metadata["Name"]
-    }
-    found.pop("coldrun", None)
-    return digest_json(found)
+    return digest_json(installed_packages())
 
 
 def own_code() -> dict[str, str]:

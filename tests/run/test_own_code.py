@@ -3,12 +3,20 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
+from importlib.metadata import distributions
 from pathlib import Path
 
 import pytest
 
-from tasks.run.own_code import SOURCE_FOLDERS, digest_source, own_code, source_root
+from tasks.run.own_code import (
+    SOURCE_FOLDERS,
+    digest_source,
+    installed_packages,
+    own_code,
+    source_root,
+)
 from tests.evaluations import ROOT
 
 
@@ -68,3 +76,14 @@ def test_digest_source_ignores_the_warehouse_data(copied: Path) -> None:
 def test_source_root_is_where_the_running_code_lies() -> None:
     """The digest is of the code that runs."""
     assert source_root() == ROOT
+
+
+def test_installed_packages_equal_what_importlib_says() -> None:
+    """The quick way of reading versions finds the same as the slow one."""
+    slow = {
+        re.sub(r"[-_.]+", "-", package.metadata["Name"]).lower(): package.version
+        for package in distributions()
+    }
+    slow.pop("coldrun", None)
+
+    assert installed_packages() == slow
