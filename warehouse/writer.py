@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import secrets
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -60,7 +60,7 @@ def write_rows(root: Path, table: str, run_id: str, rows: Iterable[Mapping[str, 
 
 
 def _write(path: Path, table: pa.Table) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     try:
         pq.write_table(table, temporary, compression="zstd")
         temporary.replace(path)

@@ -118,13 +118,17 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
         known: dict[str, Capture] = {}
         if is_resume:
             manifest = manifest_from_values(store.read_manifest()[0])
+            _check_same_settings(manifest, evaluation, point)
             trials = manifest.trials
             known = store.read_captures()
         setting = Setting(corpus=locate_corpus(evaluation), point=point, run_id=run_id)
         arms = plan_arms(evaluation, setting, trials=trials)
         if is_resume:
-            _check_same_run(manifest, evaluation, arms, known)
-            known = {key: replace(capture, is_resumed=True) for key, capture in known.items()}
+            _check_same_keys(manifest, arms, known)
+            known = {
+                key: replace(capture, is_resumed=capture.evidence == "executed")
+                for key, capture in known.items()
+            }
         else:
             manifest = Manifest(
                 run_id=run_id,
@@ -187,6 +191,11 @@ def finish_run(started: StartedRun) -> BuiltReport:
     Returns:
         The report; of an interrupted run too, with what had finished.
     """
+    with started.held:
+        return _land_run(started)
+
+
+def _land_run(started: StartedRun) -> BuiltReport:
     run = started.run
     is_interrupted = run.is_stopping
     run.close()
@@ -218,7 +227,6 @@ def finish_run(started: StartedRun) -> BuiltReport:
     built = land_report(started.warehouse, record)
     if not is_interrupted and all(run.is_done(key) for key in planned):
         started.store.remove()
-    started.held.close()
     return built
 
 
@@ -297,33 +305,51 @@ def _replay(
     return found
 
 
-def _check_same_run(
-    manifest: Manifest,
-    evaluation: Evaluation,
-    arms: Sequence[PlannedArm],
-    known: dict[str, Capture],
-) -> None:
-    """Refuse to continue a run as another one.
+def _check_same_settings(manifest: Manifest, evaluation: Evaluation, point: Point | None) -> None:
+    """Refuse to continue a run on another panel, with other arms, or at another point.
 
     Raises:
-        UsageError: Panel, arms, product or code differ from what the run was started with.
+        UsageError: Names what differs from what the run was started with.
     """
     if manifest.panel_digest != evaluation.frozen.digest:
         raise UsageError(
             f"run {manifest.run_id} asks the panel {manifest.panel_digest}, the configuration has "
             f"{evaluation.frozen.digest}; a run never mixes two panels, start a new one"
         )
+    before = {arm.name: arm for arm in manifest.config.arms}
+    now = {arm.name: arm for arm in evaluation.config.arms}
+    changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))
+    if changed:
+        noun = "arm" if len(changed) == 1 else "arms"
+        raise _another_run(manifest, f"the {noun} {', '.join(changed)}")
+    if _place(manifest.point) != _place(point):
+        raise _another_run(
+            manifest, f"the point, from {_place(manifest.point)} to {_place(point)},"
+        )
+
+
+def _check_same_keys(
+    manifest: Manifest, arms: Sequence[PlannedArm], known: dict[str, Capture]
+) -> None:
+    """Refuse to continue a run whose answers were given to other keys.
+
+    Raises:
+        UsageError: Names the component of the key that differs.
+    """
     planned = {(arm.name, ask.trial, ask.question.id): ask for arm in arms for ask in arm.asks}
     for capture in known.values():
-        ask = planned.get((capture.arm, capture.trial, capture.task_id))
-        if ask is None:
-            raise UsageError(
-                f"run {manifest.run_id} asked {capture.arm!r}, which the configuration no longer "
-                "has; a run never mixes two configurations, start a new one"
-            )
+        ask = planned[capture.arm, capture.trial, capture.task_id]
         if ask.key != capture.key:
             parts = ", ".join(differing_components(ask.parts, capture.key_parts))
-            raise UsageError(
-                f"run {manifest.run_id} was started with something else ({parts} of {capture.arm} "
-                "changed since); a run never mixes two of them, start a new one"
-            )
+            raise _another_run(manifest, f"{parts} of {capture.arm}")
+
+
+def _another_run(manifest: Manifest, changed: str) -> UsageError:
+    return UsageError(
+        f"run {manifest.run_id} was started with something else ({changed} changed since); "
+        "a run never mixes two of them, start a new one"
+    )
+
+
+def _place(point: Point | None) -> str:
+    return "none" if point is None else f"{point.commit} (tree {point.tree})"

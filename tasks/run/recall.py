@@ -17,8 +17,9 @@ from warehouse.reader import connect, select_rows
 def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:
     """The newest executed answer for each of the keys, over all landed runs.
 
-    Failures are never reused, nor answers of arms that cannot be identified, nor replayed rows:
-    a replay leads back to the run that executed.
+    Failures are never reused, nor answers of arms that cannot be identified, nor those of a
+    session that made its run invalid, nor replayed rows: a replay leads back to the run that
+    executed.
     """
     if not keys:
         return {}
@@ -28,7 +29,9 @@ def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:
     rows = select_rows(
         connection,
         "SELECT c.* FROM captures c SEMI JOIN wanted w ON c.key = w.key "
-        "WHERE evidence = 'executed' AND status <> 'infra' AND is_identified "
+        "WHERE evidence = 'executed' AND status <> 'infra' AND is_identified AND NOT EXISTS ("
+        "SELECT 1 FROM sessions s WHERE s.run_id = c.run_id AND s.session_id = c.session_id "
+        "AND len(s.invalid) > 0) "
         "QUALIFY row_number() OVER (PARTITION BY c.key ORDER BY captured_at DESC, run_id DESC) = 1",
     )
     return {capture.key: capture for capture in _with_details(connection, rows)}
