@@ -1,0 +1,101 @@
+"""`coldrun holdout`, on a real Prefect server whose database is searched afterwards."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tasks.freeze.lock import read_lock
+from tasks.freeze.sealed import key_path
+from tests.evaluations import EvaluationLab
+from tests.holdouts import WORDS, make_holdout_lab
+
+SEALED = WORDS[12:24]
+
+REST = """\
+[[arm]]
+name = "bm25"
+kind = "bm25"
+
+[[arm]]
+name = "noisy"
+kind = "command"
+argv = ["{python}", "{adapter}"]
+adapter = "arm.py"
+"""
+
+NOISY = """\
+def answer(query):
+    print("asked", query, file=sys.stderr, flush=True)
+    if "quartz" in query:
+        say(type="error", id="none", message=query)
+    return {"items": [{"path": "beds/" + query.split()[2] + ".py"}]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config-home"))
+    monkeypatch.delenv("COLDRUN_HOLDOUT_KEY", raising=False)
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[EvaluationLab]:
+    """A lab whose scratch folder has a server of its own, and so its database."""
+    lab = make_holdout_lab(tmp_path, rest=REST)
+    lab.write_arm(NOISY)
+    started = lab.coldrun("server", "start")
+    assert started.returncode == 0, started.stderr
+    try:
+        yield lab
+    finally:
+        lab.coldrun("server", "stop")
+
+
+@pytest.mark.prefect
+def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefect(
+    served: EvaluationLab,
+) -> None:
+    """The real commands, every byte that they left: aggregates and a ledger line, no question."""
+    lab = served
+    frozen = lab.coldrun("freeze", lab.config)
+    assert frozen.returncode == 0, frozen.stderr
+    assert str(key_path(read_lock(lab.files)["sealed"]["digest"])) in frozen.stdout
+    opened = lab.coldrun(
+        "holdout", "open", lab.config, "--reason", "release", "--json", "-", "--verbose"
+    )
+    assert opened.returncode in (0, 5), opened.stderr
+    told = json.loads(opened.stdout)
+    assert told["which"].endswith("of 1 declared") or told["opening"]["status"] == "withheld"
+    refused = lab.coldrun("holdout", "open", lab.config, "--reason", "again")
+    logged = lab.coldrun("holdout", "log", lab.config)
+    assert logged.returncode == 0, logged.stderr
+    stopped = lab.coldrun("server", "stop")
+    assert stopped.returncode == 0
+    databases = [
+        path for path in lab.scratch.rglob("*.db*") if b"evaluate toy" in path.read_bytes()
+    ]
+    assert databases, "the flow run is in no database, so the search below proves nothing"
+    output = [done.stdout + done.stderr for done in (frozen, opened, refused, logged)]
+    for word in SEALED:
+        assert not [text for text in output if f"Water the {word}" in text or f"{word}.py" in text]
+    for path in lab.root.rglob("*"):
+        if path.is_file() and not path.is_relative_to(lab.root / "garden"):
+            data = path.read_bytes()
+            assert not [word for word in SEALED if f"Water the {word}".encode() in data], path
+
+
+def test_holdout_log_tampered_ledger_exits_with_5(tmp_path: Path) -> None:
+    """A ledger that the lock does not know is an error with its own exit code, and says why."""
+    lab = make_holdout_lab(tmp_path)
+    lab.freeze()
+    fine = lab.coldrun("holdout", "log", lab.config)
+    assert fine.returncode == 0, fine.stderr
+    assert "12 sealed tasks; opened 0 of 1 declared times" in fine.stdout
+    lab.files.ledger.write_text('{"number":1}\n')
+    broken = lab.coldrun("holdout", "log", lab.config)
+    assert broken.returncode == 5
+    assert "is no ledger line" in broken.stderr
