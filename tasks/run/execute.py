@@ -164,7 +164,11 @@ class SessionPool:
         held = (f"{self.name}-{uuid.uuid4().hex[:12]}", session)
         with self._changed:
             self._all.append(held)
+            is_late = self._is_closed
         self.on_end(session, held[0], None)
+        if is_late:
+            session.abort()
+            raise ColdrunError(f"the sessions of {self.name} were ended")
         return held
 
     def close(self) -> None:
