@@ -30,6 +30,7 @@ from tasks.report.model import (
     Report,
 )
 from tasks.report.record import RunRecord
+from tasks.report.registered import changes_after_the_fact
 from tasks.report.warnings import collect_warnings
 from tasks.run.capture import Capture
 from tasks.run.manifest import Manifest
@@ -207,11 +208,7 @@ def _panel(record: RunRecord) -> PanelPart:
         ),
         kind=manifest.config.panel.kind,
         uses=[use.model_dump(mode="json") for use in manifest.config.panel.used_for],
-        changes_after_the_fact=[
-            f"{', '.join(entry['changed'])} changed after a run existed, on {entry['replaced_at']}"
-            for entry in manifest.lock.get("history", [])
-            if entry.get("had_runs") and entry.get("changed")
-        ],
+        changes_after_the_fact=changes_after_the_fact(manifest),
     )
 
 
