@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
@@ -76,6 +77,7 @@ def _usable_cpus() -> int:
         return os.cpu_count() or 1
 
 
+@functools.cache
 def _packages_digest() -> str:
     """SHA-256 over the names and versions of the packages that coldrun runs with.
 
@@ -90,6 +92,14 @@ def _tool_version(name: str) -> str | None:
     program = shutil.which(name, path=session_search_path())
     if program is None:
         return None
+    state = Path(program).stat()
+    return _ask_version(program, state.st_mtime_ns, state.st_size)
+
+
+@functools.lru_cache(maxsize=64)
+def _ask_version(program: str, mtime_ns: int, size: int) -> str | None:
+    """Ask a program once in the state it is in: every point of a history wants to know."""
+    del mtime_ns, size
     try:
         done = subprocess.run(
             [program, "--version"],

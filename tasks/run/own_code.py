@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 import platform
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
@@ -65,8 +66,13 @@ def digest_packages() -> str:
     return digest_json(installed_packages())
 
 
-def own_code() -> dict[str, str]:
-    """The `code` component of every capture key: coldrun's source and its resolved packages."""
+@functools.cache
+def own_code() -> Mapping[str, str]:
+    """The `code` component of every capture key: coldrun's source and its resolved packages.
+
+    Read once: what a process executes is what it was started from, whatever happens on disk
+    meanwhile, and a history of many points is measured by one code.
+    """
     return {"source": digest_source(source_root()), "packages": digest_packages()}
 
 
