@@ -9,6 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tasks.arms.answer_text import read_protocol_line
 from tasks.arms.attempts import (
     Tried,
     Usage,
@@ -19,8 +20,9 @@ from tasks.arms.attempts import (
     read_usage,
 )
 from tasks.arms.base import SessionContext
+from tasks.arms.failures import find_failure
 from tasks.arms.identity import find_mismatches
-from tasks.arms.parse import find_failure, parse_answer, read_protocol_line
+from tasks.arms.parse import parse_answer
 from tasks.arms.templates import fill_text, question_values
 from tasks.config import CommandArm
 from tasks.errors import InvalidRunError

@@ -11,14 +11,16 @@ from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 
+from tasks.arms.answer_text import SHORT_TEXT
 from tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
 from tasks.arms.base import Session, SessionContext
+from tasks.arms.failures import find_failure
 from tasks.arms.mcp_connection import (
     ServerConnection,
     ServerError,
     ServerTimeoutError,
 )
-from tasks.arms.parse import SHORT_TEXT, find_failure, parse_answer
+from tasks.arms.parse import parse_answer
 from tasks.arms.per_base import WorkspaceSession, open_per_base
 from tasks.arms.templates import fill_arguments, fill_text, question_values
 from tasks.config import McpArm, ToolCall

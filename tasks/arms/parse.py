@@ -6,7 +6,6 @@ JSON path or a pattern that fits nothing is told apart from an honest empty resu
 
 from __future__ import annotations
 
-import json
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -18,17 +17,22 @@ from jsonpath_ng import Child, Fields, Root
 from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.parser import parse as parse_json_path
 
+from tasks.arms.answer_text import (
+    MISSING,
+    SHORT_TEXT,
+    STATUS_FIELDS,
+    MalformedError,
+    UnreadableError,
+    answer_parts,
+    dump,
+    field_texts,
+    json_documents,
+    read_protocol_line,
+    shorten,
+)
 from tasks.config import Bm25Arm, CommandArm, GrepArm, McpArm, ProcessArm
 from tasks.git.paths import encode_path
 from tasks.records import AnswerKind
-
-FENCED = re.compile(r"```[\w.+-]*\n(.*?)```", re.DOTALL)
-MISSING = object()
-SHORT_TEXT = 2000
-"""Longer text is a result, in which words such as "timed out" may be found code."""
-
-ERROR_FIELDS = ("error", "errors")
-STATUS_FIELDS = ("message", "status", "detail", "reason", "info", "warning", "result", "text")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +45,6 @@ class ParsedAnswer:
     items: tuple[str, ...] = ()
     abstained: bool = False
     problem: str | None = None
-
-
-class _ProblemError(Exception):
-    """An answer that cannot be read; the text says why."""
 
 
 def parse_answer(
@@ -79,56 +79,10 @@ def parse_answer(
                 return ParsedAnswer(abstained=True)
             found = protocol_items(line)
         items = [_normalise(item, answer, corpus_dir) for item in found]
-    except _ProblemError as problem:
+    except UnreadableError as problem:
         return ParsedAnswer(problem=str(problem))
     unique = tuple(dict.fromkeys(item for item in items if item))
     return ParsedAnswer(items=unique, abstained=answer == "ranking" and not unique)
-
-
-def find_failure(
-    raw: str,
-    arm: CommandArm | McpArm,
-    *,
-    echoes: Sequence[str] = (),
-    patterns: Sequence[str] | None = None,
-) -> str | None:
-    """The tool's own words of failure in an answer that claims success; None when there are none.
-
-    A found code line may contain "timed out" and still be a good result, so the patterns are held
-    against the words of the tool alone: fields named `error` or `errors`; and, only where not one
-    item could be read, fields such as `message` and `status`, or the text of a short answer. What
-    the tool merely repeats from the question (`echoes`) is left out first.
-    """
-    tests = [
-        re.compile(pattern, re.IGNORECASE)
-        for pattern in (arm.infra_patterns if patterns is None else patterns)
-    ]
-    documents, texts = _answer_parts(raw, arm)
-    words = list(_field_texts(documents, ERROR_FIELDS))
-    if not parse_answer(raw, arm, answer="set", corpus_dir=None).items:
-        said_instead = [*_field_texts(documents, STATUS_FIELDS), *(() if documents else texts)]
-        words += [text for text in said_instead if len(text) <= SHORT_TEXT]
-    for text in words:
-        said = _without(text, echoes)
-        if any(test.search(said) for test in tests):
-            return " ".join(text.split())[:300]
-    return None
-
-
-def read_protocol_line(raw: str | bytes) -> dict[str, Any]:
-    """A line of the JSON Lines protocol. Raises ValueError when it is not a JSON object."""
-    try:
-        value = json.loads(raw)
-    except ValueError:
-        text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
-        raise _MalformedError(f"expected a JSON object, found {_shorten(text)}") from None
-    if not isinstance(value, dict):
-        raise _MalformedError(f"expected a JSON object, found {_shorten(str(value))}")
-    return value
-
-
-class _MalformedError(_ProblemError, ValueError):
-    """A protocol line that is not one."""
 
 
 def protocol_items(line: dict[str, Any]) -> list[str]:
@@ -137,12 +91,12 @@ def protocol_items(line: dict[str, Any]) -> list[str]:
     if items is MISSING:
         items = line.get("paths", MISSING)
     if not isinstance(items, list):
-        raise _MalformedError("the answer has neither a list `items` nor a list `paths`")
+        raise MalformedError("the answer has neither a list `items` nor a list `paths`")
     names = []
     for item in items:
         name = item.get("path", item.get("item")) if isinstance(item, dict) else item
         if not isinstance(name, str):
-            raise _MalformedError(f"an item of the answer has no `path`: {_shorten(str(item))}")
+            raise MalformedError(f"an item of the answer has no `path`: {shorten(str(item))}")
         names.append(name)
     return names
 
@@ -151,7 +105,7 @@ def _read_output(raw: str, arm: ProcessArm) -> list[str]:
     """The items of a program's output: by JSON path, by pattern, or one path a line."""
     if arm.items_regex is not None:
         return _match_lines([raw], arm)
-    documents = list(_documents([raw]))
+    documents = list(json_documents([raw]))
     if arm.items is not None:
         return _find_items(documents, arm, [raw])
     for document in documents:
@@ -169,17 +123,17 @@ def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
         return lines
     if _says_nothing_found([raw], arm):
         return []
-    raise _ProblemError(
+    raise UnreadableError(
         "the output is prose, not one path a line; say how to read it with `items` (JSON path) or "
-        f"`items_regex`; it begins {_shorten(raw)}"
+        f"`items_regex`; it begins {shorten(raw)}"
     )
 
 
 def _read_tool_result(raw: str, arm: McpArm) -> list[str]:
     """The items of an MCP tool result: from its structured content, else from its text."""
-    documents, texts = _answer_parts(raw, arm)
+    documents, texts = answer_parts(raw, arm)
     if arm.items_regex is not None:
-        structured = [_dump(document) for document in documents] if not texts else []
+        structured = [dump(document) for document in documents] if not texts else []
         return _match_lines([*texts, *structured], arm)
     if arm.items is not None:
         return _find_items(documents, arm, texts)
@@ -188,59 +142,10 @@ def _read_tool_result(raw: str, arm: McpArm) -> list[str]:
             return protocol_items(document)
         if isinstance(document, list) and all(isinstance(item, str) for item in document):
             return list(document)
-    raise _ProblemError(
+    raise UnreadableError(
         "the result has no `items` or `paths`; say how to read it with `items` (JSON path) or "
-        f"`items_regex`; it begins {_shorten(' '.join(texts) or raw)}"
+        f"`items_regex`; it begins {shorten(' '.join(texts) or raw)}"
     )
-
-
-def _answer_parts(raw: str, arm: CommandArm | McpArm) -> tuple[list[Any], list[str]]:
-    """The JSON documents and the texts of an answer."""
-    if not isinstance(arm, McpArm):
-        return list(_documents([raw])), [raw]
-    result = read_protocol_line(raw)
-    texts = [
-        block["text"]
-        for block in result.get("content") or []
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-    ]
-    documents = []
-    structured = result.get("structuredContent")
-    if structured is not None:
-        documents.append(structured)
-        # The SDK wraps what is no object as {"result": …}, text that holds JSON included.
-        if isinstance(structured, dict) and structured.keys() == {"result"}:
-            inner = structured["result"]
-            documents += _documents([inner]) if isinstance(inner, str) else [inner]
-    documents += _documents(texts)
-    return documents, texts
-
-
-def _documents(texts: Iterable[str]) -> Iterator[Any]:
-    """JSON in texts: the whole text, else its lines where each is JSON, else its fenced blocks."""
-    for text in texts:
-        whole = _load(text)
-        if whole is not MISSING:
-            yield whole
-            continue
-        lines = [_load(line) for line in text.splitlines() if line.strip()]
-        if lines and all(isinstance(line, (dict, list)) for line in lines):
-            yield lines
-            continue
-        for block in FENCED.findall(text):
-            document = _load(block)
-            if document is not MISSING:
-                yield document
-
-
-def _load(text: str) -> Any:
-    stripped = text.strip()
-    if stripped[:1] not in ("{", "["):
-        return MISSING
-    try:
-        return json.loads(stripped)
-    except ValueError:
-        return MISSING
 
 
 def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str]) -> list[str]:
@@ -248,7 +153,7 @@ def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str])
     try:
         whole, stem = _compile_path(path)
     except (JSONPathError, ValueError) as error:
-        raise _ProblemError(f"`items = {path!r}` is not a JSON path: {error}") from None
+        raise UnreadableError(f"`items = {path!r}` is not a JSON path: {error}") from None
     is_honestly_empty = False
     for document in documents:
         values = [match.value for match in whole.find(document)]
@@ -257,15 +162,15 @@ def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str])
         is_honestly_empty = is_honestly_empty or bool(stem.find(document))
     if is_honestly_empty:
         return []
-    words = list(_field_texts(documents, STATUS_FIELDS)) if documents else texts
+    words = list(field_texts(documents, STATUS_FIELDS)) if documents else texts
     if (words or not documents) and _says_nothing_found(words, arm):
         return []
     if not documents:
-        raise _ProblemError(
-            f"`items = {path!r}` needs JSON, but the answer is text: {_shorten(' '.join(texts))}"
+        raise UnreadableError(
+            f"`items = {path!r}` needs JSON, but the answer is text: {shorten(' '.join(texts))}"
         )
-    raise _ProblemError(
-        f"`items = {path!r}` fits nothing in the answer: {_shorten(_dump(documents[0]))}"
+    raise UnreadableError(
+        f"`items = {path!r}` fits nothing in the answer: {shorten(dump(documents[0]))}"
     )
 
 
@@ -293,8 +198,8 @@ def _flatten(values: Iterable[Any], path: str) -> Iterator[str]:
         elif isinstance(value, list):
             yield from _flatten(value, path)
         elif value is not None:
-            raise _ProblemError(
-                f"`items = {path!r}` must lead to text, but found {_shorten(_dump(value))}"
+            raise UnreadableError(
+                f"`items = {path!r}` must lead to text, but found {shorten(dump(value))}"
             )
 
 
@@ -303,12 +208,12 @@ def _match_lines(texts: Sequence[str], arm: ProcessArm) -> list[str]:
     try:
         test = re.compile(pattern)
     except re.error as error:
-        raise _ProblemError(f"`items_regex = {pattern!r}` is not a pattern: {error}") from None
+        raise UnreadableError(f"`items_regex = {pattern!r}` is not a pattern: {error}") from None
     lines = [line for text in texts for line in text.splitlines() if line.strip()]
     matches = [match for line in lines if (match := test.search(line))]
     if lines and not matches and not _says_nothing_found(texts, arm):
-        raise _ProblemError(
-            f"no line of the answer fits `items_regex = {pattern!r}`: {_shorten(' '.join(lines))}"
+        raise UnreadableError(
+            f"no line of the answer fits `items_regex = {pattern!r}`: {shorten(' '.join(lines))}"
         )
     groups = [match.group(1) if test.groups else match.group() for match in matches]
     return [group for group in groups if group]
@@ -339,10 +244,10 @@ def _normalise(item: str, answer: AnswerKind, corpus_dir: str | None) -> str:
         folder = None if corpus_dir is None else posixpath.normpath(corpus_dir)
         path = "/" + path.lstrip("/")
         if folder is None or not path.startswith(folder + "/"):
-            raise _ProblemError(f"the answer names {item!r}, which is outside the corpus")
+            raise UnreadableError(f"the answer names {item!r}, which is outside the corpus")
         path = path[len(folder) + 1 :]
     if path in (".", "..") or path.startswith("../"):
-        raise _ProblemError(f"the answer names {item!r}, which is no path in the corpus")
+        raise UnreadableError(f"the answer names {item!r}, which is no path in the corpus")
     return _as_item(path)
 
 
@@ -353,28 +258,3 @@ def _as_item(path: str) -> str:
     except UnicodeEncodeError:
         return encode_path(path.encode("utf-8", "surrogateescape"))
     return path
-
-
-def _field_texts(documents: Iterable[Any], names: Sequence[str]) -> Iterator[str]:
-    for document in documents:
-        if isinstance(document, dict):
-            for name in names:
-                value = document.get(name)
-                if isinstance(value, (str, dict, list)) and value:
-                    yield value if isinstance(value, str) else _dump(value)
-
-
-def _without(text: str, echoes: Sequence[str]) -> str:
-    for echo in sorted((echo for echo in echoes if len(echo) > 2), key=len, reverse=True):
-        for form in (echo, json.dumps(echo)[1:-1], json.dumps(echo, ensure_ascii=False)[1:-1]):
-            text = re.sub(re.escape(form), " … ", text, flags=re.IGNORECASE)
-    return text
-
-
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
-
-
-def _shorten(text: str, limit: int = 160) -> str:
-    words = " ".join(text.split())
-    return repr(words if len(words) <= limit else words[:limit] + "…")

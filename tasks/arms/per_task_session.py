@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from tasks.arms.attempts import Tried, ask_with_retries
 from tasks.arms.base import SessionContext
-from tasks.arms.parse import find_failure, parse_answer
+from tasks.arms.failures import find_failure
+from tasks.arms.parse import parse_answer
 from tasks.arms.templates import fill_text, question_values
 from tasks.config import CommandArm
 from tasks.records import Question, Reply, SessionEnd, SessionStart

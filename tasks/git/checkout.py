@@ -1,4 +1,4 @@
-"""Trees on disk: a corpus exported from raw blobs, and a product fetched alone at one commit."""
+"""A product on disk: fetched alone at one commit, or as its dirty work tree is."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from git import Git
 from git.exc import CommandError
 
 from tasks.errors import RepositoryError
-from tasks.git.repository import Repository, TreeEntry
+from tasks.git.repository import Repository
 from tasks.records import Revision
 
 PLAIN_GIT = {
@@ -31,7 +31,6 @@ NETWORK_GIT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 USER_VARIABLES = (*("GIT_ASKPASS", "GIT_CONFIG", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH", "GIT_SSL_"),)
 """How the user reaches a remote; the caller's other GIT_ variables (say, a hook's) are hidden."""
 
-EXECUTABLE = "100755"
 FULL_NAME_LENGTHS = (40, 64)
 FETCHED_REF = "refs/coldrun/fetched"
 
@@ -63,83 +62,12 @@ def run_git(
         )
     except CommandError as error:
         said = str(error.stderr).strip().removeprefix("stderr: ").strip("'\n ")
-        raise RepositoryError(f"git {arguments[0]} failed in {cwd}: {said}") from None
+        words = (word for word in arguments if not word.startswith("-") and "=" not in word)
+        name = next(words, "command")
+        raise RepositoryError(f"git {name} failed in {cwd}: {said}") from None
     if not isinstance(output, bytes):
         raise TypeError("git gave text where bytes were asked for")
     return output
-
-
-def export_tree(git_dir: Path, tree: str, target: Path) -> int:
-    """Write the raw blobs of a tree below `target`, which must not exist.
-
-    No filter, no end-of-line conversion and no `export-subst` is applied. Executable bits are
-    kept. A symbolic link that would lead outside `target` becomes a plain file that holds its
-    text, as git does where links are not supported; a submodule becomes an empty folder.
-
-    Returns:
-        The number of entries written.
-
-    Raises:
-        RepositoryError: The tree is missing, or holds a path that could escape `target`.
-    """
-    repository = Repository(git_dir)
-    entries = repository.list_tree(tree)
-    for entry in entries:
-        _refuse_unsafe(entry, tree)
-    target.mkdir(parents=True)
-    folders = {target}
-    links: list[tuple[Path, bytes]] = []
-    files = [entry for entry in entries if entry.kind != "submodule"]
-    blobs = repository.read_blobs(entry.object_id for entry in files)
-    for entry, (_, content) in zip(files, blobs, strict=True):
-        path = target / os.fsdecode(entry.raw_path)
-        if path.parent not in folders:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            folders.add(path.parent)
-        if entry.kind == "symlink":
-            links.append((path, content))
-        else:
-            _write_new(path, content, 0o755 if entry.mode == EXECUTABLE else 0o644)
-    _write_links(target, links)
-    for entry in entries:
-        if entry.kind == "submodule":
-            (target / os.fsdecode(entry.raw_path)).mkdir(parents=True, exist_ok=True)
-    return len(entries)
-
-
-def _refuse_unsafe(entry: TreeEntry, tree: str) -> None:
-    parts = entry.raw_path.split(b"/")
-    if any(part in (b"", b".", b"..") or part.lower() == b".git" for part in parts):
-        raise RepositoryError(
-            f"tree {tree} holds the path {entry.path!r}, which no corpus may have; choose a base "
-            "whose tree passes `git fsck`"
-        )
-
-
-def _write_new(path: Path, content: bytes, mode: int) -> None:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, mode)
-    with os.fdopen(descriptor, "wb") as file:
-        file.write(content)
-
-
-def _write_links(target: Path, links: Sequence[tuple[Path, bytes]]) -> None:
-    """Make links after all files, then turn those that lead outside into plain files."""
-    made = []
-    for path, text in links:
-        if text and b"\0" not in text:
-            path.symlink_to(os.fsdecode(text))
-            made.append((path, text))
-        else:
-            _write_new(path, text, 0o644)
-    inside = target.resolve()
-    for path, text in made:
-        if text.startswith(b"/") or not _resolve_link(path).is_relative_to(inside):
-            path.unlink()
-            _write_new(path, text, 0o644)
-
-
-def _resolve_link(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # Path.resolve raises where links go round in a circle.
 
 
 def is_remote(repo: str) -> bool:
@@ -215,7 +143,8 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
     ]
     if not is_remote(source):
         path = source.removeprefix("file://")
-        serve = "git -c uploadpack.allowAnySHA1InWant=true -c uploadpack.hideRefs= upload-pack"
+        # Whoever owns the files: only objects are read.
+        serve = "git -c uploadpack.allowAnySHA1InWant=true -c 'safe.directory=*' upload-pack"
         run_git(
             [*fetch, f"--upload-pack={serve}", f"file://{path}", f"+{commit}:{FETCHED_REF}"],
             cwd=target,
@@ -318,4 +247,4 @@ def lay_dirty_tree(checkout: Path, objects: Path, tree: str) -> None:
 
 
 def _one_line(arguments: Sequence[str], cwd: Path) -> str:
-    return os.fsdecode(run_git(arguments, cwd=cwd)).strip("\n")
+    return os.fsdecode(run_git(arguments, cwd=cwd, env=NETWORK_GIT)).strip("\n")

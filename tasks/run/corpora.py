@@ -10,6 +10,7 @@ import os
 import secrets
 import shutil
 import stat
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,8 +20,9 @@ from pathspec import GitIgnoreSpec
 
 from tasks.arms.base import Corpus, CorpusTree
 from tasks.errors import UsageError
-from tasks.git.checkout import export_tree
-from tasks.run.locks import hold_lock
+from tasks.git.export import export_tree
+from tasks.run.locks import FileLock, hold_lock, take_lock, try_lock
+from tasks.run.scratch import remove_folder
 
 FIXED_TIME_SECONDS = 1_000_000_000
 """Modification time of every corpus file, so that no tool sees when its copy was made."""
@@ -47,12 +49,14 @@ class FileState(NamedTuple):
 class CorpusCopy:
     """A session's own copy of the corpus. `originals` maps each tree's folder to its pristine one.
 
-    With one tree named ".", `directory` is that tree; else it holds one folder per name.
+    With one tree named ".", `directory` is that tree; else it holds one folder per name. `locks`
+    keep the pristine trees from being pruned until the copy was compared.
     """
 
     directory: Path
     originals: Mapping[Path, Path]
     states: Mapping[str, FileState]
+    locks: tuple[FileLock, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +77,9 @@ def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
     corpora = scratch.resolve() / "corpora"
     target = corpora / tree.tree
     stamp = corpora / f"{tree.tree}.complete"
-    if stamp.exists() and target.is_dir():
-        return target
     with hold_lock(corpora / f"{tree.tree}.lock"):
         if stamp.exists() and target.is_dir():
+            stamp.touch()
             return target
         stamp.unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
@@ -95,6 +98,34 @@ def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
     return target
 
 
+def prune_corpora(scratch: Path, *, unused_for_seconds: float = 0.0) -> tuple[str, ...]:
+    """Remove pristine trees that no session uses, nor used within a time.
+
+    Returns:
+        The removed folders, sorted, relative to `scratch`.
+    """
+    corpora = scratch.resolve() / "corpora"
+    removed = []
+    for folder in sorted(path for path in corpora.glob("*") if path.is_dir()):
+        tree = folder.name.partition(".")[0]
+        stamp = corpora / f"{tree}.complete"
+        if (
+            folder.name == tree
+            and stamp.exists()
+            and time.time() - stamp.stat().st_mtime < unused_for_seconds
+        ):
+            continue
+        lock = try_lock(corpora / f"{tree}.use")
+        if lock is None:
+            continue
+        if folder.name == tree:
+            stamp.unlink(missing_ok=True)
+        remove_folder(folder)
+        removed.append(f"corpora/{folder.name}")
+        lock.release()
+    return tuple(removed)
+
+
 def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
     """Copy every tree of a corpus below `target`, which must not exist, for one session.
 
@@ -104,21 +135,39 @@ def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
     Raises:
         UsageError: A tree's name is not the name of a folder.
     """
-    originals: dict[Path, Path] = {}
-    for name, tree in sorted(corpus.trees.items()):
+    names = _folder_names(corpus)
+    locks: list[FileLock] = []
+    try:
+        originals: dict[Path, Path] = {}
+        for name in names:
+            tree = corpus.trees[name]
+            use = scratch.resolve() / "corpora" / f"{tree.tree}.use"
+            locks.append(take_lock(use, is_shared=True))
+            originals[target / name] = materialise_tree(tree, scratch)
+        target.mkdir(parents=True)
+        for folder, original in originals.items():
+            folder.mkdir(exist_ok=True)
+            _copy_folder(os.fspath(original), os.fspath(folder))
+        states = dict(_states(target))
+    except BaseException:
+        for lock in locks:
+            lock.release()
+        raise
+    return CorpusCopy(directory=target, originals=originals, states=states, locks=tuple(locks))
+
+
+def _folder_names(corpus: Corpus) -> list[str]:
+    """The names of the trees, sorted; refuses those that cannot lie side by side as folders."""
+    names = sorted(corpus.trees)
+    for name in names:
         if name != "." and (name in ("", "..") or "/" in name or "\0" in name):
             raise UsageError(
                 f"the corpus tree {name!r} cannot be laid out as a folder; choose a name without "
                 "slashes"
             )
-        if name == "." and len(corpus.trees) > 1:
-            raise UsageError('a corpus of several trees cannot have one named "."')
-        originals[target / name] = materialise_tree(tree, scratch)
-    target.mkdir(parents=True)
-    for folder, original in originals.items():
-        folder.mkdir(exist_ok=True)
-        _copy_folder(os.fspath(original), os.fspath(folder))
-    return CorpusCopy(directory=target, originals=originals, states=dict(_states(target)))
+    if "." in names and len(names) > 1:
+        raise UsageError('a corpus of several trees cannot have one named "."')
+    return names
 
 
 def _copy_folder(source: str, target: str, *, has_reflinks: bool = True) -> bool:

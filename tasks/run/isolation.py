@@ -22,7 +22,7 @@ from tasks.errors import StorageError
 from tasks.records import SessionEnd
 from tasks.run.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
 from tasks.run.locks import FileLock, take_lock, try_lock
-from tasks.run.points import describe_use, use_point
+from tasks.run.point_use import describe_use, use_point
 from tasks.run.process import end_strays
 from tasks.run.scratch import refuse_enclosing_repository, remove_folder
 from tasks.run.search_path import session_search_path
@@ -106,6 +106,7 @@ class Workspace:
             invalid, warnings = describe_drift(
                 inspect_copy(self.corpus), allowed_writes=allowed_writes
             )
+            _release(self.corpus.locks)
         if self.point is not None:
             changed, added = describe_use(self.point)
             invalid, warnings = (*invalid, *changed), (*warnings, *added)

@@ -10,7 +10,6 @@ points/<digest>.use          held, shared, by every session that runs the point
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import shutil
 import subprocess
@@ -30,15 +29,14 @@ from tasks.git.checkout import (
     fetch_alone,
     is_remote,
     lay_dirty_tree,
-    list_changed,
     list_untracked,
     resolve_remote,
-    verify_head,
     write_worktree_tree,
 )
 from tasks.git.repository import Repository
 from tasks.records import Revision
-from tasks.run.locks import FileLock, hold_lock, take_lock, try_lock
+from tasks.run.locks import hold_lock, try_lock
+from tasks.run.point_use import inspect_checkout, read_stamp, sweep_when_free
 from tasks.run.process import describe_exit, kill_group
 from tasks.run.scratch import refuse_enclosing_repository, remove_folder
 from tasks.run.search_path import session_search_path
@@ -50,7 +48,6 @@ USER_FOLDERS = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 """What a set-up, unlike a session, sees of the user's: package caches, toolchains, credentials."""
 
 OUTPUT_TAIL_BYTES = 2000
-NAMED_FILES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,11 +130,11 @@ def _prepare(
     """The point at `place`; the caller holds its lock."""
     checkout = place / "checkout"
     place.with_suffix(".use").touch()
-    stamp = _read_stamp(place)
+    stamp = read_stamp(place)
     if stamp is not None and stamp.get("identity") == identity:
         problems = inspect_checkout(checkout, source.commit)
         if not problems:
-            _sweep_when_free(place)
+            sweep_when_free(place)
             return _point(source, checkout, str(stamp["tree"]))
     _refuse_in_use(place)
     remove_folder(place)
@@ -232,14 +229,6 @@ def _tail(log: Path) -> str:
     return text or "(nothing)"
 
 
-def _read_stamp(place: Path) -> dict[str, Any] | None:
-    try:
-        value = json.loads((place / "point.json").read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    return value if isinstance(value, dict) else None
-
-
 def _write_stamp(
     place: Path, identity: Mapping[str, Any], found: Revision, untracked: tuple[str, ...]
 ) -> None:
@@ -255,77 +244,6 @@ def _write_stamp(
         )
     )
     unfinished.rename(place / "point.json")
-
-
-def inspect_checkout(checkout: Path, commit: str) -> tuple[str, ...]:
-    """What is not as it was checked out: `HEAD`, or tracked files; empty when all is."""
-    problems = []
-    try:
-        verify_head(checkout, commit)
-        changed = list_changed(checkout)
-    except RepositoryError as error:
-        return (f"broke the repository of the checkout: {error}",)
-    if changed:
-        problems.append(f"changed tracked files of the product: {_name_files(changed)}")
-    return tuple(problems)
-
-
-def list_additions(point: Point) -> tuple[str, ...]:
-    """Files in a point's checkout that are there since its set-up, bytecode left out, sorted."""
-    stamp = _read_stamp(point.directory.parent)
-    if stamp is None:
-        return ()
-    known = {os.fsdecode(bytes.fromhex(name)) for name in stamp.get("untracked", ())}
-    return tuple(
-        path
-        for path in list_untracked(point.directory)
-        if path not in known and "__pycache__" not in path.split("/")
-    )
-
-
-def use_point(point: Point) -> FileLock | None:
-    """Enter a point's checkout for a session; hold the lock until the session ends.
-
-    When no other session is in it, what earlier ones left there is removed first: a product that
-    caches answers in its own folder would otherwise hand them on.
-
-    Returns:
-        The lock; None when the checkout was not made by `prepare_point`.
-    """
-    place = point.directory.parent
-    if _read_stamp(place) is None:
-        return None
-    _sweep_when_free(place)
-    return take_lock(place.with_suffix(".use"), is_shared=True)
-
-
-def describe_use(point: Point) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What sessions did to a point's checkout: (reasons that make the run invalid, warnings)."""
-    if _read_stamp(point.directory.parent) is None:
-        return (), ()
-    invalid = tuple(
-        f"a session {problem}" for problem in inspect_checkout(point.directory, point.commit)
-    )
-    added = list_additions(point)
-    warnings = (f"wrote {_name_files(added)} into the product's checkout",) if added else ()
-    return invalid, warnings
-
-
-def _sweep_when_free(place: Path) -> None:
-    lock = try_lock(place.with_suffix(".use"))
-    if lock is None:
-        return
-    try:
-        checkout = place / "checkout"
-        point = Point(repo="", directory=checkout, commit="", tree="")
-        for name in list_additions(point):
-            found = checkout / name
-            if found.is_dir() and not found.is_symlink():
-                remove_folder(found)
-            else:
-                found.unlink(missing_ok=True)
-    finally:
-        lock.release()
 
 
 def _refuse_in_use(place: Path) -> None:
@@ -364,9 +282,3 @@ def prune_points(scratch: Path, *, unused_for_seconds: float = 0.0) -> tuple[str
             lock.release()
         removed.append(f"points/{place.name}")
     return tuple(removed)
-
-
-def _name_files(paths: tuple[str, ...]) -> str:
-    named = ", ".join(paths[:NAMED_FILES])
-    more = len(paths) - NAMED_FILES
-    return f"{named} and {more} more" if more > 0 else named

@@ -13,7 +13,8 @@ import pytest
 
 from tasks.arms.base import Point
 from tasks.errors import ConfigError, PointError, RepositoryError, UsageError
-from tasks.run.points import list_additions, prune_points, use_point
+from tasks.run.point_use import list_additions, use_point
+from tasks.run.points import prune_points
 from tests.sessions import Lab, is_gone
 
 COUNTING = ("sh", "-c", 'echo run >> "$COUNT_FILE"; mkdir -p .venv; echo ok > .venv/ready')

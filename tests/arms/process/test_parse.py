@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arms.parse import ParsedAnswer, find_failure, parse_answer
+from tasks.arms.failures import find_failure
+from tasks.arms.parse import ParsedAnswer, parse_answer
 from tasks.config import Bm25Arm, CommandArm, McpArm
 
 
@@ -138,6 +139,8 @@ def test_honest_emptiness_is_an_abstention(raw: str) -> None:
         (result("x"), mcp()),
         ("not json", mcp(items="$.x")),
         ("usage: tool QUERY", command()),
+        ("[" * 200_000, mcp(items="$.x")),
+        ("[" * 200_000, command(items="$.x")),
     ],
 )
 def test_parser_that_does_not_fit_is_a_problem(raw: str, arm: McpArm | CommandArm) -> None:

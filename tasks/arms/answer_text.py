@@ -1,0 +1,105 @@
+"""The JSON and the words in a raw answer, whatever it is wrapped in."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from tasks.config import CommandArm, McpArm
+
+FENCED = re.compile(r"```[\w.+-]*\n(.*?)```", re.DOTALL)
+MISSING = object()
+SHORT_TEXT = 2000
+"""Longer text is a result, in which words such as "timed out" may be found code."""
+
+ERROR_FIELDS = ("error", "errors")
+STATUS_FIELDS = ("message", "status", "detail", "reason", "info", "warning", "result", "text")
+
+
+class UnreadableError(Exception):
+    """An answer that cannot be read; the text says why."""
+
+
+class MalformedError(UnreadableError, ValueError):
+    """A protocol line that is not one."""
+
+
+def read_protocol_line(raw: str | bytes) -> dict[str, Any]:
+    """A line of the JSON Lines protocol. Raises ValueError when it is not a JSON object."""
+    try:
+        value = json.loads(raw)
+    except (ValueError, RecursionError):
+        text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
+        raise MalformedError(f"expected a JSON object, found {shorten(text)}") from None
+    if not isinstance(value, dict):
+        raise MalformedError(f"expected a JSON object, found {shorten(str(value))}")
+    return value
+
+
+def answer_parts(raw: str, arm: CommandArm | McpArm) -> tuple[list[Any], list[str]]:
+    """The JSON documents and the texts of an answer."""
+    if not isinstance(arm, McpArm):
+        return list(json_documents([raw])), [raw]
+    result = read_protocol_line(raw)
+    texts = [
+        block["text"]
+        for block in result.get("content") or []
+        if isinstance(block, dict) and isinstance(block.get("text"), str)
+    ]
+    documents = []
+    structured = result.get("structuredContent")
+    if structured is not None:
+        documents.append(structured)
+        # The SDK wraps what is no object as {"result": …}, text that holds JSON included.
+        if isinstance(structured, dict) and structured.keys() == {"result"}:
+            inner = structured["result"]
+            documents += json_documents([inner]) if isinstance(inner, str) else [inner]
+    documents += json_documents(texts)
+    return documents, texts
+
+
+def json_documents(texts: Iterable[str]) -> Iterator[Any]:
+    """JSON in texts: the whole text, else its lines where each is JSON, else its fenced blocks."""
+    for text in texts:
+        whole = _load(text)
+        if whole is not MISSING:
+            yield whole
+            continue
+        lines = [_load(line) for line in text.splitlines() if line.strip()]
+        if lines and all(isinstance(line, (dict, list)) for line in lines):
+            yield lines
+            continue
+        for block in FENCED.findall(text):
+            document = _load(block)
+            if document is not MISSING:
+                yield document
+
+
+def _load(text: str) -> Any:
+    stripped = text.strip()
+    if stripped[:1] not in ("{", "["):
+        return MISSING
+    try:
+        return json.loads(stripped)
+    except (ValueError, RecursionError):
+        return MISSING
+
+
+def field_texts(documents: Iterable[Any], names: Sequence[str]) -> Iterator[str]:
+    for document in documents:
+        if isinstance(document, dict):
+            for name in names:
+                value = document.get(name)
+                if isinstance(value, (str, dict, list)) and value:
+                    yield value if isinstance(value, str) else dump(value)
+
+
+def dump(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+def shorten(text: str, limit: int = 160) -> str:
+    words = " ".join(text.split())
+    return repr(words if len(words) <= limit else words[:limit] + "…")

@@ -1,0 +1,54 @@
+"""A tool that has failed and says so with a success status."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+
+from tasks.arms.answer_text import (
+    ERROR_FIELDS,
+    SHORT_TEXT,
+    STATUS_FIELDS,
+    answer_parts,
+    field_texts,
+)
+from tasks.arms.parse import parse_answer
+from tasks.config import CommandArm, McpArm
+
+
+def find_failure(
+    raw: str,
+    arm: CommandArm | McpArm,
+    *,
+    echoes: Sequence[str] = (),
+    patterns: Sequence[str] | None = None,
+) -> str | None:
+    """The tool's own words of failure in an answer that claims success; None when there are none.
+
+    A found code line may contain "timed out" and still be a good result, so the patterns are held
+    against the words of the tool alone: fields named `error` or `errors`; and, only where not one
+    item could be read, fields such as `message` and `status`, or the text of a short answer. What
+    the tool merely repeats from the question (`echoes`) is left out first.
+    """
+    tests = [
+        re.compile(pattern, re.IGNORECASE)
+        for pattern in (arm.infra_patterns if patterns is None else patterns)
+    ]
+    documents, texts = answer_parts(raw, arm)
+    words = list(field_texts(documents, ERROR_FIELDS))
+    if not parse_answer(raw, arm, answer="set", corpus_dir=None).items:
+        said_instead = [*field_texts(documents, STATUS_FIELDS), *(() if documents else texts)]
+        words += [text for text in said_instead if len(text) <= SHORT_TEXT]
+    for text in words:
+        said = _without(text, echoes)
+        if any(test.search(said) for test in tests):
+            return " ".join(text.split())[:300]
+    return None
+
+
+def _without(text: str, echoes: Sequence[str]) -> str:
+    for echo in sorted((echo for echo in echoes if len(echo) > 2), key=len, reverse=True):
+        for form in (echo, json.dumps(echo)[1:-1], json.dumps(echo, ensure_ascii=False)[1:-1]):
+            text = re.sub(re.escape(form), " … ", text, flags=re.IGNORECASE)
+    return text
