@@ -15,7 +15,7 @@ from tasks.records import Question, Reply, SessionEnd, SessionStart
 from tasks.run.conduct import StartedRun
 from tasks.run.isolation import prune_sessions
 from tasks.run.locks import take_lock, try_lock
-from tasks.run.points import use_point
+from tasks.run.point_use import use_point
 from tasks.run.scratch import remove_folder
 
 
