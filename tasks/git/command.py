@@ -172,10 +172,11 @@ class GitStream:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if kind is None:
+        is_read_to_the_end = kind is None and not self.stdout.read1(1)
+        if is_read_to_the_end:
             self.finish()
         status = self.close()
-        if kind is None and status != 0:
+        if is_read_to_the_end and status != 0:
             raise RepositoryError(describe_failure(self._arguments, status, self.complaint))
 
     def _drain_stderr(self) -> None:

@@ -65,6 +65,8 @@ class Repository:
         if not path.exists():
             raise RepositoryError(f"there is nothing at {path}; check the path of the repository")
         directory = path if path.is_dir() else path.parent
+        if not os.access(directory, os.X_OK):
+            raise RepositoryError(f"{directory} may not be entered; check its permissions")
         # Whoever owns the files: only objects are read, and no hook or helper runs.
         status, output, complaint = run_git(
             [
@@ -291,6 +293,8 @@ class Repository:
         ]
         near = difflib.get_close_matches(revision, sorted({*names, "HEAD"}), n=3, cutoff=0.5)
         hint = f"nearest: {', '.join(near)}" if near else "fetch it, or check its spelling"
+        if not names:
+            hint = "the repository has no commits yet"
         return RepositoryError(f"unknown revision {revision!r} in {self.git_dir}; {hint}")
 
 

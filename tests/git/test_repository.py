@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from tasks.errors import RepositoryError
 from tasks.git.clone import ensure_clone, is_url, open_source
+from tasks.git.command import GitStream, repository_options
 from tasks.git.log import parse_log
 from tasks.git.paths import decode_path, encode_path
 from tasks.git.repository import Repository
@@ -111,6 +112,12 @@ def test_resolve_misspelt_branch_names_the_nearest(new_repository):
         Repository.open(made.path).resolve("mian")
 
 
+def test_resolve_in_a_repository_without_commits_says_so(new_repository):
+    """A fresh repository has no HEAD to speak of."""
+    with pytest.raises(RepositoryError, match="no commits yet"):
+        Repository.open(new_repository().path).resolve("HEAD")
+
+
 def test_list_tree_odd_names_come_back_whole(new_repository):
     """Every file name survives, as bytes and as text that can be read back."""
     made = new_repository()
@@ -159,6 +166,15 @@ def test_read_blobs_left_early_ends_the_process(new_repository):
     blobs = repository.read_blobs(ids)
     assert next(blobs)[0] == ids[0]
     blobs.close()
+
+
+def test_git_stream_left_in_good_order_before_the_end_does_not_wait(new_repository):
+    """Leaving the block with output unread ends git instead of waiting for it."""
+    made = new_repository()
+    made.commit("start", {"a": "x" * 1_000_000})
+    options = repository_options(made.path / ".git")
+    with GitStream([*options, "cat-file", "blob", "HEAD:a"]) as stream:
+        assert stream.stdout.read(10) == b"x" * 10
 
 
 def test_read_blobs_missing_object_is_an_error(new_repository):
