@@ -242,4 +242,6 @@ def _gold_item(item: str) -> GoldItem:
 
 @lru_cache(maxsize=1 << 14)
 def is_bot(name: str, email: str) -> bool:
-    return _BOT_NAME.search(name) is not None or _BOT_NAME.search(email) is not None
+    """Whether an author is a program, by the name or by the part of the address before the @."""
+    account = email.partition("@")[0]
+    return _BOT_NAME.search(name) is not None or _BOT_NAME.search(account) is not None

@@ -26,6 +26,8 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -49,6 +51,8 @@ from tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
 _ALMOST_ALL = 0.95
 _MANY_PER_MESSAGE = 5
 _FEW_COMMITS = 20
+_PARALLEL_REPOSITORIES = 4
+"""Fewer are read sooner than processes start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,12 +178,15 @@ def _parse_moment(key: str, value: str | None) -> int | None:
 
 def _read_all(queries: Sequence[TicketQuery]) -> list[RepositoryTickets]:
     workers = min(os.cpu_count() or 1, len(queries))
-    if workers < 2:
-        return [read_repository_tickets(query) for query in queries]
-    # Spawned, not forked: the caller may run threads.
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool:
-        return list(pool.map(read_repository_tickets, queries))
+    if workers > 1 and len(queries) >= _PARALLEL_REPOSITORIES:
+        # Spawned, not forked: the caller may run threads.
+        context = multiprocessing.get_context("spawn")
+        with (
+            suppress(BrokenProcessPool),  # Where no process can be started, one has to do.
+            ProcessPoolExecutor(max_workers=workers, mp_context=context) as pool,
+        ):
+            return list(pool.map(read_repository_tickets, queries))
+    return [read_repository_tickets(query) for query in queries]
 
 
 def _check_matches(pattern: str, read: Sequence[RepositoryTickets]) -> None:

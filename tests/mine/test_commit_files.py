@@ -7,7 +7,7 @@ import pytest
 from tasks.config import DEFAULT_EXCLUDE_GOLD, PanelConfig
 from tasks.errors import PanelError, RepositoryError
 from tasks.git.repository import Repository
-from tasks.mine.candidates import make_task_id
+from tasks.mine.candidates import is_bot, make_task_id
 from tasks.mine.commit_files import check_solvable
 from tasks.records import DROP_REASONS, GoldItem, Revision
 
@@ -350,3 +350,21 @@ def test_revision_of_a_panel_is_full_length(new_repository, mine):
     panel = mine(made, base=base[:7])
     assert isinstance(panel.base, Revision)
     assert panel.base.commit == base
+
+
+@pytest.mark.parametrize(
+    ("name", "email", "expected"),
+    [
+        ("dependabot[bot]", "49699333+dependabot[bot]@users.noreply.github.com", True),
+        ("Renovate Bot", "bot@renovateapp.com", True),
+        ("pre-commit-ci[bot]", "x@y", True),
+        ("GitHub", "github-actions@github.com", True),
+        ("release-bot", "x@y", True),
+        ("Ann Abbot", "ann@example.org", False),
+        ("Michal", "michal@weblate.org", False),
+        ("Botond", "botond@example.org", False),
+    ],
+)
+def test_is_bot_programs_and_people_are_told_apart(name, email, expected):
+    """An employer's domain or a surname makes nobody a bot."""
+    assert is_bot(name, email) is expected

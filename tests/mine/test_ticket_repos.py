@@ -218,3 +218,26 @@ def test_compile_pattern_ids_end_at_word_boundaries():
     pattern = compile_pattern(r"[A-Z]+-\d+|#\d+")
     text = "AB-1, (AB-22) xAB-3 AB-4x #5 a#6 #7a feature/AB-8"
     assert [match[0] for match in pattern.finditer(text)] == ["AB-1", "AB-22", "#5", "AB-8"]
+
+
+def test_mine_tickets_parallel_processes_give_what_one_gives(
+    new_repository, mine_tickets, monkeypatch
+):
+    """Reading many repositories at once changes nothing but the time it takes."""
+    for number in range(5):
+        made = new_repository(f"repos/r{number}")
+        made.commit("start", {"a": "0"})
+        for ticket in range(number + 1):
+            made.commit(f"AB-{ticket} part {ticket}", {"a": str(ticket)})
+    parallel = mine_tickets()
+    monkeypatch.setattr("tasks.mine.ticket_repos._PARALLEL_REPOSITORIES", 100)
+    assert mine_tickets() == parallel
+    assert gold(parallel)["part 3"] == ["r3", "r4"]
+
+
+def test_mine_tickets_error_in_a_process_is_the_same_one_line(new_repository, mine_tickets):
+    """What goes wrong elsewhere is told here."""
+    for number in range(5):
+        new_repository(f"repos/r{number}")
+    with pytest.raises(RepositoryError, match="unknown revision 'HEAD'"):
+        mine_tickets()
