@@ -9,7 +9,6 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tasks.arms.answer_text import read_protocol_line
 from tasks.arms.attempts import (
     Tried,
     Usage,
@@ -22,6 +21,15 @@ from tasks.arms.attempts import (
 from tasks.arms.base import SessionContext
 from tasks.arms.failures import find_failure
 from tasks.arms.identity import find_mismatches
+from tasks.arms.line_protocol import (
+    PROTOCOL,
+    ProtocolError,
+    decode_line,
+    encode_message,
+    is_late_usage,
+    read_ready,
+    shorten_line,
+)
 from tasks.arms.parse import parse_answer
 from tasks.arms.templates import fill_text, question_values
 from tasks.config import CommandArm
@@ -36,7 +44,6 @@ from tasks.run.process import (
     spawn_child,
 )
 
-PROTOCOL = 1
 LEAVE_SECONDS = 2.0
 """How long a session that was told `bye` may take to leave by itself."""
 MAX_FAILED_STARTS = 3
@@ -53,10 +60,6 @@ class _Exchange:
     bytes_left: int
     usage: list[Usage] = field(default_factory=list)
     events: list[ComponentEvent] = field(default_factory=list)
-
-
-class _ProtocolError(Exception):
-    """A line that the protocol does not allow here; the text says why."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -127,7 +130,7 @@ class LineSession:
         self._start_failure = None
         try:
             start = self._greet(nonce, began)
-        except (ChildEndedError, _ProtocolError) as error:
+        except (ChildEndedError, ProtocolError) as error:
             self._start_failure = f"the session did not start: {error}"
         except ChildTimeoutError:
             limit = self.arm.startup_timeout_seconds
@@ -168,14 +171,14 @@ class LineSession:
             "seed": self.context.seed,
             "nonce": nonce,
         }
-        child.send(_encode(hello), deadline=deadline)
+        child.send(encode_message(hello), deadline=deadline)
         line = child.read_line(deadline=deadline, max_bytes=self.arm.max_output_bytes)
-        message = _decode(line)
+        message = decode_line(line)
         if message.get("type") == "error":
-            raise _ProtocolError(str(message.get("message")))
+            raise ProtocolError(str(message.get("message")))
         if message.get("type") != "ready":
-            raise _ProtocolError(f"expected a `ready` line, found {_shorten(line)}")
-        return _read_ready(message, seconds=time.monotonic() - began)
+            raise ProtocolError(f"expected a `ready` line, found {shorten_line(line)}")
+        return read_ready(message, seconds=time.monotonic() - began)
 
     def _try(self, question: Question) -> Tried:
         failure = self._ensure_child()
@@ -199,7 +202,7 @@ class LineSession:
             reason = f"wrote more than {self.arm.max_output_bytes} bytes for one question"
         except ChildEndedError as error:
             reason = str(error)
-        except _ProtocolError as error:
+        except ProtocolError as error:
             reason = f"malformed output: {error}"
         seconds = time.monotonic() - began
         self._end_child()
@@ -212,7 +215,7 @@ class LineSession:
         child = self._child
         if child is not None:
             stray = child.take_stray_output()
-            if child.is_alive and _is_harmless(stray):
+            if child.is_alive and is_late_usage(stray):
                 return None
             if child.is_alive:
                 self._warnings["wrote a line that nobody asked for, and was started again"] = None
@@ -225,19 +228,19 @@ class LineSession:
 
     def _exchange(self, child: Child, exchange: _Exchange, log_start: int) -> Tried:
         question = exchange.question
-        line = _encode({"type": "question", "id": question.id, "query": question.query})
+        line = encode_message({"type": "question", "id": question.id, "query": question.query})
         child.send(line, deadline=exchange.deadline)
         while True:
             raw = child.read_line(deadline=exchange.deadline, max_bytes=exchange.bytes_left)
             exchange.bytes_left -= len(raw)
-            message = _decode(raw)
+            message = decode_line(raw)
             kind = message.get("type")
             if kind not in ("usage", "event", "answer", "error"):
-                raise _ProtocolError(f"unexpected line {_shorten(raw)}")
+                raise ProtocolError(f"unexpected line {shorten_line(raw)}")
             if message.get("id") != question.id:
                 if kind in ("usage", "event"):
                     continue
-                raise _ProtocolError(
+                raise ProtocolError(
                     f"an {kind} for {message.get('id')!r} while {question.id!r} was asked"
                 )
             try:
@@ -248,7 +251,7 @@ class LineSession:
                 else:
                     return self._finish(message, raw.decode("utf-8"), exchange, log_start)
             except (TypeError, ValueError) as error:
-                raise _ProtocolError(str(error)) from None
+                raise ProtocolError(str(error)) from None
 
     def _finish(
         self, message: dict[str, Any], raw: str, exchange: _Exchange, log_start: int
@@ -318,60 +321,9 @@ class LineSession:
             return
         if grace_seconds and child.is_alive:
             try:
-                child.send(_encode({"type": "bye"}), deadline=time.monotonic() + grace_seconds)
+                child.send(
+                    encode_message({"type": "bye"}), deadline=time.monotonic() + grace_seconds
+                )
             except (ChildEndedError, ChildTimeoutError):
                 grace_seconds = 0.0
         child.end(grace_seconds=grace_seconds)
-
-
-def _encode(message: dict[str, Any]) -> bytes:
-    return json.dumps(message).encode("ascii") + b"\n"
-
-
-def _decode(line: bytes) -> dict[str, Any]:
-    try:
-        return read_protocol_line(line.decode("utf-8"))
-    except UnicodeDecodeError:
-        raise _ProtocolError(f"the line is not UTF-8: {_shorten(line)}") from None
-    except ValueError as error:
-        raise _ProtocolError(f"{error}; write logs to stderr") from None
-
-
-def _read_ready(message: dict[str, Any], *, seconds: float) -> SessionStart:
-    texts: dict[str, str | None] = {}
-    for name in ("nonce", "name", "commit", "loaded_from"):
-        value = message.get(name)
-        if value is not None and not isinstance(value, str):
-            raise _ProtocolError(f"`ready` has {name} = {value!r}, which is no text")
-        texts[name] = value
-    indexing = message.get("indexing_seconds", 0.0)
-    if isinstance(indexing, bool) or not isinstance(indexing, (int, float)):
-        raise _ProtocolError(f"`ready` has indexing_seconds = {indexing!r}, which is no number")
-    indexing = min(max(float(indexing), 0.0), seconds)
-    try:
-        degraded = read_texts(message.get("degraded"))
-    except ValueError as error:
-        raise _ProtocolError(str(error)) from None
-    return SessionStart(
-        startup_seconds=seconds - indexing,
-        indexing_seconds=indexing,
-        degraded=degraded,
-        **texts,
-    )
-
-
-def _is_harmless(stray: bytes) -> bool:
-    """Whether all that came between questions is late usage."""
-    for line in stray.splitlines():
-        try:
-            message = _decode(line)
-        except _ProtocolError:
-            return False
-        if message.get("type") not in ("usage", "event"):
-            return False
-    return True
-
-
-def _shorten(line: bytes) -> str:
-    text = line.decode("utf-8", "replace")
-    return repr(text if len(text) <= 160 else text[:160] + "…")

@@ -31,6 +31,9 @@ NETWORK_GIT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
 USER_VARIABLES = (*("GIT_ASKPASS", "GIT_CONFIG", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH", "GIT_SSL_"),)
 """How the user reaches a remote; the caller's other GIT_ variables (say, a hook's) are hidden."""
 
+NETWORK_SECONDS = 1800
+"""After so long a transfer is given up."""
+
 FULL_NAME_LENGTHS = (40, 64)
 FETCHED_REF = "refs/coldrun/fetched"
 
@@ -95,7 +98,12 @@ def resolve_remote(url: str, revision: str) -> str:
     """
     if is_full_name(revision):
         return revision
-    output = run_git(["ls-remote", url], cwd=Path(tempfile.gettempdir()), env=NETWORK_GIT)
+    output = run_git(
+        ["ls-remote", url],
+        cwd=Path(tempfile.gettempdir()),
+        env=NETWORK_GIT,
+        timeout_seconds=NETWORK_SECONDS,
+    )
     refs: dict[str, str] = {}
     for line in output.decode("utf-8", "replace").splitlines():
         commit, _, name = line.partition("\t")
@@ -151,7 +159,12 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
         )
         return
     try:
-        run_git([*fetch, source, f"+{commit}:{FETCHED_REF}"], cwd=target, env=NETWORK_GIT)
+        run_git(
+            [*fetch, source, f"+{commit}:{FETCHED_REF}"],
+            cwd=target,
+            env=NETWORK_GIT,
+            timeout_seconds=NETWORK_SECONDS,
+        )
     except RepositoryError as refused:
         # Servers before protocol 2 hand out tips of branches and tags only.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix="clone-") as folder:
@@ -160,6 +173,7 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
                     ["clone", "--quiet", "--bare", source, "whole.git"],
                     cwd=Path(folder),
                     env=NETWORK_GIT,
+                    timeout_seconds=NETWORK_SECONDS,
                 )
                 _fetch_commit(str(Path(folder) / "whole.git"), commit, target)
             except RepositoryError:
