@@ -83,6 +83,11 @@ class PanelConfig(Section):
     # contamination: what this panel has been used for, by date
     used_for: tuple[PanelUse, ...] = ()
 
+    @field_validator("gold_from", mode="before")
+    @classmethod
+    def _one_is_enough(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
     @property
     def answer_kind(self) -> AnswerKind:
         """The kind of answer the tasks expect."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 Evidence = Literal["executed", "mixed", "replayed", "incomplete", "invalid"]
-Outcome = Literal["beats_nulls", "inconclusive", "measured_nothing"]
+Outcome = Literal["beats_nulls", "inconclusive", "measured_nothing", "refused"]
+"""What answers show. `refused`: the arm helped to produce the gold, so they can show nothing."""
 Verdict = Literal[
     "measured", "inconclusive", "measured_nothing", "replayed", "did_not_run", "invalid"
 ]
@@ -85,7 +86,10 @@ def _why_incomplete(facts: EvidenceFacts) -> str | None:
 
 
 def judge_verdict(evidence: Evidence, outcomes: Sequence[Outcome]) -> Verdict:
-    """Join evidence and the worst outcome over the candidates into one word."""
+    """Join evidence and the worst outcome over the candidates into one word.
+
+    A refused candidate has no say; where all are refused, the run is no measurement.
+    """
     match evidence:
         case "invalid":
             return "invalid"
@@ -97,7 +101,7 @@ def judge_verdict(evidence: Evidence, outcomes: Sequence[Outcome]) -> Verdict:
             for outcome, verdict in _OUTCOMES_WORST_FIRST:
                 if outcome in outcomes:
                     return verdict
-            return "measured_nothing"
+            return "invalid" if "refused" in outcomes else "measured_nothing"
 
 
 def exit_code(verdict: Verdict, *, outcomes: Sequence[Outcome], are_bars_met: bool) -> int:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tasks.analyse.measures import Measure
+from tasks.analyse.measures import Measure, parse_measure
 from tasks.analyse.measures.ranks import find_first_rank
 from tasks.analyse.score_table import Answered
 from tasks.records import Task
@@ -75,6 +75,25 @@ def count_misses(misses: Iterable[tuple[Task, Miss | None]]) -> dict[str, int]:
             named += names_gold(task)
     found = {label: counts[place, start, label] for place, start, label in sorted(counts)}
     return {**found, NAMES_GOLD: named} if named else found
+
+
+def misses_of_arm(
+    answers: Mapping[str, Sequence[Answered | None]],
+    tasks: Sequence[Task],
+    *,
+    trials: int,
+    primary: str,
+) -> dict[str, int]:
+    """The counts of one arm's miss classes at the primary measure, in answers."""
+    measure = parse_measure(primary)
+    return count_misses(
+        (task, classify_miss(answered, task, measure))
+        for task in tasks
+        for answered in [
+            *answers.get(task.id, ()),
+            *([None] * (trials - len(answers.get(task.id, ())))),
+        ]
+    )
 
 
 def names_gold(task: Task) -> bool:

@@ -41,12 +41,13 @@ EXPECTATIONS = ("random", "permuted")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmUnderTest:
-    """One executed arm, with its parsed answers."""
+    """One executed arm, with its parsed answers. `refused` says why it gets no verdict, if so."""
 
     name: str
     role: Role
     answers: ArmAnswers
     mean_answer_seconds: float | None = None
+    refused: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -131,6 +132,8 @@ def analyse_run(
     evidence, reasons = judge_evidence(facts)
     outcomes: list[Outcome] = [gate.outcome for gate in gates]
     verdict = judge_verdict(evidence, outcomes)
+    if verdict == "invalid" and evidence != "invalid":
+        reasons += tuple(f"{gate.arm}: {gate.reason}" for gate in gates)
     return RunAnalysis(
         nulls=_aggregate(nulls, measures, settings.seed),
         arms=_aggregate(vectors, measures, settings.seed),
@@ -146,11 +149,16 @@ def analyse_run(
 
 
 def arms_under_judgement(arms: Sequence[ArmUnderTest]) -> list[ArmUnderTest]:
-    """The candidates; without any, the first control stands in, else the first floor."""
+    """The candidates; without any, the first control stands in, else the first floor.
+
+    One that is refused a verdict stands in for nobody, unless there is no other.
+    """
     for roles in (("candidate",), ("control",), ("floor",)):
         found = [arm for arm in arms if arm.role in roles]
+        if found and roles == ("candidate",):
+            return found
         if found:
-            return found if roles == ("candidate",) else found[:1]
+            return [arm for arm in found if arm.refused is None][:1] or found[:1]
     return []
 
 
@@ -248,6 +256,17 @@ def _gate(
     settings: Settings,
 ) -> GatePart:
     mine = vectors[arm.name]
+    if arm.refused is not None:
+        return GatePart(
+            arm=arm.name,
+            measure=measure.text,
+            outcome="refused",
+            reason=arm.refused,
+            margin_tasks=settings.margin_tasks,
+            mde_tasks=None,
+            against=[],
+            beaten_by=[],
+        )
     own_nulls = {
         name: vector for name, vector in nulls.items() if name.partition(":")[2] in ("", arm.name)
     }

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from tasks.analyse.measures import parse_measure
 from tasks.analyse.measures.ranks import find_first_rank
-from tasks.analyse.misses import NAMES_GOLD, classify_miss, count_misses, names_gold
+from tasks.analyse.misses import NAMES_GOLD, classify_miss, names_gold
 from tasks.analyse.score_table import Answered
 from tasks.config import ArmConfig, Config
 from tasks.errors import UsageError
@@ -99,25 +99,6 @@ def count_arm_misses(rows: Sequence[AnswerRow]) -> dict[str, dict[str, int]]:
         arm: dict(counts.most_common()) | ({NAMES_GOLD: named[arm]} if named[arm] else {})
         for arm, counts in found.items()
     }
-
-
-def misses_of_arm(
-    answers: Mapping[str, Sequence[Answered | None]],
-    tasks: Sequence[Task],
-    *,
-    trials: int,
-    primary: str,
-) -> dict[str, int]:
-    """The counts of one arm's miss classes at the primary measure, in answers."""
-    measure = parse_measure(primary)
-    return count_misses(
-        (task, classify_miss(answered, task, measure))
-        for task in tasks
-        for answered in [
-            *answers.get(task.id, ()),
-            *([None] * (trials - len(answers.get(task.id, ())))),
-        ]
-    )
 
 
 def answer_lines(row: AnswerRow) -> Iterator[str]:

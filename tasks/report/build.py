@@ -9,6 +9,8 @@ from statistics import fmean
 from typing import Any
 
 from tasks.analyse.evidence import EvidenceFacts
+from tasks.analyse.misses import misses_of_arm
+from tasks.analyse.oracles import refuse_verdict
 from tasks.analyse.run_analysis import (
     ArmUnderTest,
     NullGround,
@@ -61,6 +63,7 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
             role=arm.role,
             answers=answers[arm.name],
             mean_answer_seconds=_mean_seconds(by_arm[arm.name]),
+            refused=refuse_verdict(arm.name, arm.component, config.panel.gold_from),
         )
         for arm in config.arms
     ]
@@ -73,7 +76,8 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         facts=_facts(record, counts, arms),
     )
     nothing = {gate.arm for gate in analysis.gates if gate.outcome == "measured_nothing"}
-    arm_parts = [_arm_part(arm, record, analysis, answers, nothing) for arm in config.arms]
+    withheld = nothing | {gate.arm for gate in analysis.gates if gate.outcome == "refused"}
+    arm_parts = [_arm_part(arm, record, analysis, answers, withheld) for arm in config.arms]
     report = Report(
         run_id=manifest.run_id,
         name=manifest.name,
@@ -235,7 +239,7 @@ def _arm_part(
     record: RunRecord,
     analysis: RunAnalysis,
     answers: Mapping[str, ArmAnswers],
-    nothing: set[str],
+    withheld: set[str],
 ) -> ArmPart:
     captures = [capture for capture in record.captures if capture.arm == arm.name]
     sessions = [session for session in record.sessions if session["arm"] == arm.name]
@@ -254,8 +258,14 @@ def _arm_part(
         answer_seconds=_mean_seconds(captures),
         startup_seconds=_sum_of(sessions, "startup_seconds"),
         indexing_seconds=_sum_of(sessions, "indexing_seconds"),
-        is_withheld=arm.name in nothing,
+        is_withheld=arm.name in withheld,
         stability=analysis.repeats[arm.name].stability,
+        misses=misses_of_arm(
+            answers[arm.name].answers,
+            record.tasks,
+            trials=record.manifest.trials[arm.name],
+            primary=record.manifest.config.primary,
+        ),
         replayed_from=sorted(
             {
                 capture.source_run_id

@@ -38,7 +38,7 @@ def _lines(report: Report) -> Iterator[str]:
     )
     yield ""
     yield from (f"- **{words.headline(report, gate)}**" for gate in report.gates)
-    for gate in report.gates:
+    for gate in (gate for gate in report.gates if gate.outcome != "refused"):
         yield ""
         yield words.gate_line(report, gate)
         yield ""

@@ -12,7 +12,7 @@ Verdict = Literal[
     "measured", "inconclusive", "measured_nothing", "replayed", "did_not_run", "invalid"
 ]
 Evidence = Literal["executed", "mixed", "replayed", "incomplete", "invalid"]
-Outcome = Literal["beats_nulls", "inconclusive", "measured_nothing"]
+Outcome = Literal["beats_nulls", "inconclusive", "measured_nothing", "refused"]
 
 
 class Part(BaseModel):

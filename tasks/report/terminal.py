@@ -29,7 +29,7 @@ def print_report(report: Report, console: Console) -> None:
     for gate in report.gates:
         style = {"beats_nulls": "green", "inconclusive": "yellow"}.get(gate.outcome, "red")
         _print(console, words.headline(report, gate), style)
-    for gate in report.gates:
+    for gate in (gate for gate in report.gates if gate.outcome != "refused"):
         console.print()
         _print(console, words.gate_line(report, gate))
         console.print(_gate_table(gate, report.counts.tasks))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
+from tasks.analyse.oracles import find_shared_component
 from tasks.analyse.score_table import ArmAnswers
 from tasks.freeze.distribution import describe_distribution
 from tasks.report.doubts import EarlierRuns, doubt_arm
@@ -28,6 +29,15 @@ def collect_warnings(
             "--reuse found no answer under these keys, so everything was executed; "
             "`coldrun why RUN TASK ARM` names what differs"
         )
+    for arm_config in manifest.config.arms:
+        shared = find_shared_component(
+            arm_config.name, arm_config.component, manifest.config.panel.gold_from
+        )
+        if shared is not None:
+            yield (
+                f"{arm_config.name}: the gold was produced with {shared!r}; whatever is compared "
+                "with this arm is at a disadvantage"
+            )
     yield from _degraded(record)
     yield from _infra(answers)
     yield from _first(

@@ -68,6 +68,8 @@ def headline(report: Report, gate: GatePart) -> str:
     arm = arm_named(report, gate.arm)
     part = arm.measures[gate.measure]
     score = f"{gate.measure} {score_words(part, arm.n)}"
+    if gate.outcome == "refused":
+        return f"{gate.arm}: no verdict, {gate.reason}"
     if gate.outcome == "measured_nothing":
         text = f"{gate.arm}: {MEASURED_NOTHING} at {gate.measure}, {gate.reason}"
     elif gate.outcome == "inconclusive":
@@ -116,11 +118,17 @@ def arm_cells(report: Report, arm: ArmPart) -> list[str]:
     primary, *others = measure_names(report)
     cells = [arm.name, arm.role]
     if arm.is_withheld:
-        cells += [MEASURED_NOTHING, *("·" for _ in others)]
+        cells += [withheld_word(report, arm), *("·" for _ in others)]
     else:
         cells.append(_primary_cell(arm.measures[primary]))
         cells += [f"{arm.measures[name].value:.3f}" for name in others]
     return cells + [cell for _, cell in _run_columns(report, arm)]
+
+
+def withheld_word(report: Report, arm: ArmPart) -> str:
+    """What stands in place of a score that is withheld."""
+    refused = {gate.arm for gate in report.gates if gate.outcome == "refused"}
+    return "no verdict" if arm.name in refused else MEASURED_NOTHING
 
 
 def arm_headers(report: Report) -> list[str]:

@@ -1,0 +1,72 @@
+"""Arms that had a hand in the gold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.evaluations import CONFIG, EvaluationLab, arm_of
+
+SEARCH = """
+[[arm]]
+name = "other"
+kind = "command"
+argv = ["{python}", "{adapter}"]
+adapter = "arm.py"
+"""
+
+
+def with_gold_from(value: str, *, component: str = "") -> str:
+    text = CONFIG.replace('answer = "set"', f'answer = "set"\ngold_from = {value}')
+    return text + (f'component = "{component}"\n' if component else "")
+
+
+@pytest.mark.parametrize(
+    ("gold_from", "component"),
+    [('"reader"', ""), ('["reader"]', ""), ('"index"', "index")],
+)
+def test_run_sole_candidate_that_made_the_gold_is_refused_a_verdict(
+    tmp_path: Path, gold_from: str, component: str
+) -> None:
+    """By its name or by its declared component: the score is withheld and the run is invalid."""
+    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from(gold_from, component=component))
+    report = lab.run().report
+    (gate,) = report.gates
+    assert (report.verdict, report.exit_code, report.evidence) == ("invalid", 5, "executed")
+    assert gate.outcome == "refused"
+    assert gate.against == []
+    assert "the gold was produced with" in gate.reason
+    assert arm_of(report, "reader").is_withheld
+    assert any("agreeing with oneself" in reason for reason in report.reasons)
+
+
+def test_run_refused_candidate_leaves_the_verdict_to_the_others(tmp_path: Path) -> None:
+    """The other candidate is judged as ever, and told that a comparison would not be fair."""
+    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"') + SEARCH)
+    report = lab.run().report
+    assert {gate.arm: gate.outcome for gate in report.gates} == {
+        "reader": "refused",
+        "other": "beats_nulls",
+    }
+    assert (report.verdict, report.exit_code) == ("measured", 0)
+    assert any("at a disadvantage" in warning for warning in report.warnings)
+
+
+def test_run_gold_from_something_else_changes_nothing(tmp_path: Path) -> None:
+    """A component that no arm has is declared for the record."""
+    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"a person"'))
+    report = lab.run().report
+    assert report.verdict == "measured"
+
+
+def test_report_of_a_refused_arm_prints_no_score(tmp_path: Path) -> None:
+    """Neither in the table nor in the headline, on the terminal or in Markdown."""
+    from tasks.report.markdown import render_markdown
+
+    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"'))
+    text = render_markdown(lab.run().report)
+    row = next(line for line in text.splitlines() if line.startswith("| reader"))
+    assert "no verdict" in row
+    assert "1.000" not in row
+    assert "measured nothing" not in row
