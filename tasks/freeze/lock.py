@@ -131,7 +131,22 @@ def read_lock(files: EvaluationFiles) -> dict[str, Any]:
             f"{files.lock} was written by another version of coldrun (lock schema {found}, this "
             f"one reads {LOCK_SCHEMA}); freeze anew with `coldrun freeze {files.config} --force`"
         )
+    if not _is_whole(lock):
+        raise LockError(
+            f"the lock {files.lock} is damaged; restore it from version control, or freeze anew "
+            f"with `coldrun freeze {files.config} --force`"
+        )
     return dict(lock)
+
+
+def _is_whole(lock: dict[str, Any]) -> bool:
+    panel = lock.get("panel")
+    return (
+        isinstance(panel, dict)
+        and isinstance(panel.get("digest"), str)
+        and isinstance(panel.get("corpus"), dict)
+        and isinstance(lock.get("settings"), dict)
+    )
 
 
 def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
@@ -149,7 +164,7 @@ def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
             f"cannot read the frozen panel {files.panel} ({error.strerror}); mine it again with "
             f"`coldrun freeze {files.config}`, which checks it against the lock"
         ) from None
-    check_digest(files, expected=lock["panel"]["digest"], found=digest_bytes(data))
+    check_digest(files, expected=lock["panel"]["digest"], data=data)
     changed = changed_settings(lock["settings"], locked_settings(config))
     if changed:
         raise LockError(
@@ -159,15 +174,19 @@ def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
     return FrozenPanel(name=files.config.stem, tasks=panel_from_bytes(data), data=data, lock=lock)
 
 
-def check_digest(files: EvaluationFiles, *, expected: str, found: str) -> None:
+def check_digest(files: EvaluationFiles, *, expected: str, data: bytes) -> None:
     """Stop when the panel's bytes are not the frozen ones.
 
     Raises:
         LockError: They differ; the message names both hashes.
     """
-    if expected != found:
-        raise LockError(
-            f"{files.panel} is not the panel that was frozen: the lock says {expected}, the file "
-            f"has {found}; restore it, or freeze again with "
-            f"`coldrun freeze {files.config} --force`"
-        )
+    found = digest_bytes(data)
+    if expected == found:
+        return
+    why = ""
+    if digest_bytes(data.replace(b"\r\n", b"\n")) == expected:
+        why = " (only its line ends differ: git rewrote them, see core.autocrlf)"
+    raise LockError(
+        f"{files.panel} is not the panel that was frozen: the lock says {expected}, the file has "
+        f"{found}{why}; restore it, or freeze again with `coldrun freeze {files.config} --force`"
+    )

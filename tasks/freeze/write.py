@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -60,11 +61,7 @@ def write_frozen(
         _write_all(files, result, earlier)
         return "restored"
     if same_lock:
-        check_digest(
-            files,
-            expected=earlier["panel"]["digest"],
-            found=digest_bytes(files.panel.read_bytes()),
-        )
+        check_digest(files, expected=earlier["panel"]["digest"], data=files.panel.read_bytes())
     changed = _changes(earlier, lock)
     if not force:
         what = ", ".join(changed) or "the history, the miner or the clone"
@@ -140,12 +137,13 @@ def _has_bytes(path: Path, data: bytes) -> bool:
 
 def _write_all(files: EvaluationFiles, result: FrozenResult, lock: dict[str, Any]) -> None:
     """Write the lock last: without it nothing is frozen. A sealed file that is whole stays."""
+    contents = {files.panel: result.panel, files.lock: lock_to_bytes(lock)}
+    if result.sealed_panel is not None and not is_intact(files, result.lock["sealed"]["digest"]):
+        sealed = write_key_and_seal(files, result.sealed_panel)
+        contents = {files.sealed: sealed, **contents}
+    write_together(contents)
     if result.sealed_panel is None:
         files.sealed.unlink(missing_ok=True)
-    elif not is_intact(files, result.lock["sealed"]["digest"]):
-        write_whole(files.sealed, write_key_and_seal(files, result.sealed_panel))
-    write_whole(files.panel, result.panel)
-    write_whole(files.lock, lock_to_bytes(lock))
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -154,13 +152,26 @@ def write_whole(path: Path, data: bytes) -> None:
     Raises:
         StorageError: The folder cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    write_together({path: data})
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Write several files in their order, and none of them unless there is room for all.
+
+    Raises:
+        StorageError: A folder cannot be written; the files are as they were.
+    """
+    temporaries = {path: path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in contents}
+    path = next(iter(contents))
     try:
         try:
-            temporary.write_bytes(data)
-            temporary.replace(path)
+            for path, data in contents.items():
+                temporaries[path].write_bytes(data)
+            for path, temporary in temporaries.items():
+                temporary.replace(path)
         finally:
-            temporary.unlink(missing_ok=True)
+            for temporary in temporaries.values():
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         raise StorageError(
             f"cannot write {path}: {error.strerror}; free some room or choose a writable folder"
