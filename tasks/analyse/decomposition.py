@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.analyse.drift import Drift, judge_drift
+from tasks.analyse.gate import GATE_ALPHA
 from tasks.analyse.intervals import mean_interval
 from tasks.analyse.paired import sign_flip_p
 from tasks.analyse.paired_intervals import bonett_price_interval
-from tasks.analyse.pairing import GATE_ALPHA
 from tasks.analyse.pooled_noise import PooledFloor, has_unusual_flips
 from tasks.records import Role
 
@@ -88,6 +88,16 @@ class StepJudgement:
     reasons: tuple[str, ...]
     clears_noise: bool
     controls: tuple[ControlMove, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Yardstick:
+    """What steps are judged by: the measure that decides, noise floors by arm, and the seed of
+    random sign flips and resamples. A floor is None where no repeat is known."""
+
+    primary: str
+    floors: Mapping[str, PooledFloor | None]
+    seed: int
 
 
 def outcome_vector(arm: ArmAtPoint, measure: str) -> tuple[float, ...]:
@@ -185,10 +195,9 @@ def judge_step(
     after: PointOutcome,
     *,
     arm: str,
-    primary: str,
-    floors: Mapping[str, PooledFloor | None],
-    seed: int,
+    yardstick: Yardstick,
     unsplit: Sequence[str] = (),
+    confounders: Sequence[str] = (),
 ) -> StepJudgement:
     """Judge one arm between two points.
 
@@ -196,14 +205,14 @@ def judge_step(
         before: The earlier point.
         after: The later point.
         arm: The arm; both points have it.
-        primary: The measure that decides.
-        floors: Noise floor by arm, None where no repeat is known.
-        seed: As for `compare_scores`.
+        yardstick: What it is judged by.
         unsplit: Why the step, of several commits, was not split further; empty for one commit.
+        confounders: What else makes the whole history doubtful.
     """
+    primary, floors = yardstick.primary, yardstick.floors
     mine, theirs = before.arms[arm], after.arms[arm]
     changes = {
-        measure: compare_scores(mine.scores[measure], theirs.scores[measure], seed=seed)
+        measure: compare_scores(mine.scores[measure], theirs.scores[measure], seed=yardstick.seed)
         for measure in mine.scores
         if measure in theirs.scores
     }
@@ -214,7 +223,7 @@ def judge_step(
         theirs,
         change=changes[primary],
         is_clear=is_clear,
-        confounders=(*_confounders(before, after, arm), *_moved(controls)),
+        confounders=(*_confounders(before, after, arm), *describe_moved(controls), *confounders),
         unsplit=unsplit,
     )
     return StepJudgement(
@@ -235,13 +244,13 @@ def _status(
     confounders: Sequence[str],
     unsplit: Sequence[str],
 ) -> tuple[StepStatus, tuple[str, ...]]:
-    stale = tuple(
-        f"the answers at its {end} are {at.evidence}, not executed"
+    stale = [
+        f"at its {end} ({at.evidence})"
         for end, at in (("start", mine), ("end", theirs))
         if at.evidence != "executed"
-    )
+    ]
     if stale:
-        return "unverified", stale
+        return "unverified", (f"its answers were not executed {' and '.join(stale)}",)
     if confounders:
         return "confounded", tuple(confounders)
     if not change.up and not change.down:
@@ -264,7 +273,8 @@ def _confounders(before: PointOutcome, after: PointOutcome, arm: str) -> tuple[s
     return tuple(found)
 
 
-def _moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
+def describe_moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
+    """The controls that moved, in words."""
     return tuple(
         f"the control {move.arm} moved ({move.drift.up} up, {move.drift.down} down)"
         for move in controls
