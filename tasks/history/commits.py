@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import re
 from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tasks.config import ProductConfig
@@ -157,8 +158,15 @@ def list_named(
             ) from None
     if not found:
         raise UsageError(f"{source} names no commit; write one revision on each line")
-    commits = _to_commits(repository.read_commits(list(found)))
-    return tuple(sorted(commits, key=lambda commit: commit.committed))
+    commits = sorted(
+        _to_commits(repository.read_commits(list(found))), key=lambda commit: commit.committed
+    )
+    return tuple(
+        commit
+        if number == 0
+        else replace(commit, distance=_count_between(repository, commits[number - 1], commit))
+        for number, commit in enumerate(commits)
+    )
 
 
 def list_new(
@@ -180,6 +188,12 @@ def list_new(
             return _to_commits(reversed(newer))
         newer.append(entry)
     return _to_commits(newer[:1])
+
+
+def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryCommit) -> int:
+    """How many commits lead from one to the other along first parents, at least 1."""
+    names = [newer.commit, f"^{older.commit}"]
+    return max(1, sum(1 for _ in repository.stream_log(names, first_parent=True)))
 
 
 def _read_list(path: Path) -> list[tuple[str, str]]:

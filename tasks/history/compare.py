@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tasks.analyse.decomposition import Change, StepJudgement, judge_controls, judge_step
+from tasks.analyse.decomposition import Change, StepJudgement, Yardstick, judge_controls, judge_step
 from tasks.analyse.pooled_noise import PooledFloor
 from tasks.errors import UsageError
 from tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
@@ -118,9 +118,8 @@ def _compare_arm(
     differs: Sequence[str],
 ) -> ArmComparison:
     seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
-    judged = judge_step(
-        before.outcome, after.outcome, arm=name, primary=primary, floors=floors, seed=seed
-    )
+    yardstick = Yardstick(primary=primary, floors=floors, seed=seed)
+    judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
     change = judged.changes[primary]
     floor = floor_part(floors.get(name))
     return ArmComparison(

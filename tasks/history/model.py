@@ -8,7 +8,7 @@ from pydantic import Field
 
 from tasks.analyse.decomposition import StepStatus
 from tasks.records import Role
-from tasks.report.model import Evidence, Part, PointPart, Verdict
+from tasks.report.model import Evidence, PanelPart, Part, PointPart, Verdict
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 
@@ -197,6 +197,8 @@ class HistoryCounts(Part):
     replayed: int
     resumed: int
     infra: int
+    abstained: int
+    degraded: int
     points: int
     runs: int
 
@@ -215,7 +217,7 @@ class History(Part):
     wall_seconds: float
     status: Literal["finished", "interrupted"] = "finished"
     counts: HistoryCounts
-    panel: dict[str, Any]
+    panel: PanelPart
     point: PointPart | None
     environment: dict[str, Any]
     arm: str

@@ -42,6 +42,7 @@ class MeasuredRun:
     manifest: Manifest
     outcome: PointOutcome
     nothing: tuple[str, ...] = ()
+    replayed_from: tuple[str, ...] = ()
 
     @property
     def is_usable(self) -> bool:
@@ -56,13 +57,14 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     connection = connect(warehouse)
     wanted = [sorted(set(run_ids))]
     runs = select_rows(connection, "SELECT * FROM runs WHERE run_id IN (SELECT unnest(?))", wanted)
-    arms: dict[str, dict[str, Any]] = defaultdict(dict)
+    arms: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in select_rows(
         connection,
-        "SELECT run_id, arm, degraded FROM arm_runs WHERE run_id IN (SELECT unnest(?))",
+        "SELECT run_id, arm, degraded, degraded_answers, abstained, source_run_ids FROM arm_runs "
+        "WHERE run_id IN (SELECT unnest(?))",
         wanted,
     ):
-        arms[row["run_id"]][row["arm"]] = tuple(row["degraded"])
+        arms[row["run_id"]][row["arm"]] = row
     scores: dict[str, dict[str, Any]] = defaultdict(dict)
     for row in select_rows(
         connection,
@@ -122,7 +124,7 @@ def read_floors(
 
 
 def _run(
-    row: Mapping[str, Any], scores: Mapping[str, Any], degraded: Mapping[str, tuple[str, ...]]
+    row: Mapping[str, Any], scores: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]
 ) -> MeasuredRun:
     values = json.loads(row["manifest"])
     values.pop("invalid", None)
@@ -138,7 +140,9 @@ def _run(
         panel_digest=row["panel_digest"],
         measures=manifest.config.measures,
         counts={
-            name: row[name] for name in ("planned", "executed", "replayed", "resumed", "infra")
+            **{name: row[name] for name in ("planned", "executed", "replayed", "resumed", "infra")},
+            "abstained": sum(arm["abstained"] for arm in asked.values()),
+            "degraded": sum(arm["degraded_answers"] for arm in asked.values()),
         },
         manifest=manifest,
         outcome=PointOutcome(
@@ -155,11 +159,14 @@ def _run(
                         for measure in manifest.config.measures
                         if measure in scores[arm.name]["scores"]
                     },
-                    degraded=degraded.get(arm.name, ()),
+                    degraded=tuple(asked[arm.name]["degraded"] or ()) if arm.name in asked else (),
                 )
                 for arm in manifest.config.arms
                 if arm.name in scores
             },
+        ),
+        replayed_from=tuple(
+            sorted({run_id for arm in asked.values() for run_id in arm["source_run_ids"] or ()})
         ),
         nothing=tuple(name for name, arm in scores.items() if arm["row"]["nothing"]),
     )

@@ -69,3 +69,8 @@ def change_words(measure: str, change: Change) -> str:
         f"({tasks_text(change.difference)} tasks [{change.low:+.1f}, {change.high:+.1f}], "
         f"{len(change.up)} up, {len(change.down)} down, p = {p_text(change.p)})"
     )
+
+
+def first_line(text: str | None) -> str:
+    """The first line of a reason."""
+    return (text or "").partition("\n")[0]

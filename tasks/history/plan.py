@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from pathspec import PathSpec
 
@@ -34,7 +35,8 @@ _DOCUMENTATION = PathSpec.from_lines("gitignore", DOCUMENTATION)
 class HistoryCommit:
     """One commit of the product. `committed` is seconds since 1970 in UTC.
 
-    `paths` are what it changed against its first parent.
+    `paths` are what it changed against its first parent. `distance` counts the commits since the
+    one before it in the selection, 1 for a neighbour.
     """
 
     commit: str
@@ -42,6 +44,7 @@ class HistoryCommit:
     subject: str
     committed: int
     paths: tuple[str, ...] = ()
+    distance: int = 1
 
     @property
     def committed_at(self) -> str:
@@ -114,6 +117,7 @@ def thin_out(
         at_most: Keep at most so many, spread evenly, both ends among them (1: the newest).
         since: Leave out what was committed before this day, in UTC.
     """
+    reach = dict(zip((item.commit for item in commits), _reach(commits), strict=True))
     kept = list(commits)
     if since is not None:
         start = dt.datetime.combine(since, dt.time(), dt.UTC).timestamp()
@@ -128,7 +132,17 @@ def thin_out(
             else [round(number * last / (at_most - 1)) for number in range(at_most)]
         )
         kept = [kept[place] for place in dict.fromkeys(places)]
-    return tuple(kept)
+    return tuple(
+        replace(commit, distance=reach[commit.commit] - reach[kept[number - 1].commit])
+        if number
+        else commit
+        for number, commit in enumerate(kept)
+    )
+
+
+def _reach(commits: Sequence[HistoryCommit]) -> tuple[int, ...]:
+    """How many commits each is away from the first."""
+    return tuple(accumulate(commit.distance for commit in commits))
 
 
 def interleave_ends(count: int) -> tuple[int, ...]:

@@ -1,6 +1,7 @@
 -- One row per run and arm: where it was measured, how its answers came to be, and two identities.
 -- Runs with equal `identity` asked the same questions of the same code: repeats of one another.
 -- `arm_identity` leaves out the product, the question and the trial: one arm at any point.
+-- `arm_config` is its configuration and files alone.
 CREATE VIEW arm_runs AS
 SELECT
     captures.run_id,
@@ -18,8 +19,14 @@ SELECT
     count(*) FILTER (captures.evidence = 'executed') AS executed,
     count(*) FILTER (captures.evidence = 'replayed') AS replayed,
     count(*) FILTER (captures.status = 'infra') AS infra,
+    count(*) FILTER (captures.status = 'abstained') AS abstained,
+    count(*) FILTER (len(captures.degraded) > 0) AS degraded_answers,
+    list_sort(list_distinct(list(captures.source_run_id))) AS source_run_ids,
     list_sort(list_distinct(flatten(list(captures.degraded)))) AS degraded,
     md5(string_agg(captures.key, ',' ORDER BY captures.key)) AS identity,
+    md5(any_value(
+        concat_ws(chr(10), captures.key_parts['arm'], captures.key_parts['artifacts'])
+    )) AS arm_config,
     md5(any_value(
         concat_ws(
             chr(10),

@@ -1,0 +1,173 @@
+"""`coldrun backfill CONFIG --commits ...`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.history import chart_option
+from cli.options import (
+    catch_errors,
+    config_argument,
+    report_options,
+    scratch_option,
+    verbose_option,
+    warehouse_option,
+)
+
+if TYPE_CHECKING:
+    from cli.evaluating import Outputs
+    from tasks.history.plan import HistoryCommit
+    from tasks.run.prepare import Evaluation
+
+
+@click.command(
+    "backfill",
+    epilog="""\b
+Examples:
+  coldrun backfill configs/mytool.toml --commits v1.0..v1.4 --dry-run
+  coldrun backfill configs/mytool.toml --commits 'v2.*' --svg history.svg
+  coldrun backfill configs/mytool.toml --commits NEW
+""",
+)
+@config_argument
+@click.option(
+    "--commits",
+    required=True,
+    metavar="WHICH",
+    help="A..B (both included), a file with a revision a line, a pattern of tags, revisions "
+    "separated by commas, or NEW: those after the newest measured one.",
+)
+@click.option(
+    "--every", type=click.IntRange(min=1), default=1, help="Keep every so many, and the newest."
+)
+@click.option(
+    "--max", "at_most", type=click.IntRange(min=1), help="At most so many, spread evenly."
+)
+@click.option(
+    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Leave out what was committed before."
+)
+@click.option(
+    "--first-parent/--all",
+    "is_first_parent",
+    default=True,
+    help="Of a range, the main line only (default) or every commit.",
+)
+@click.option("--arm", "arm_name", metavar="NAME", help="The arm whose steps are shown.")
+@click.option("--cold", is_flag=True, help="Execute candidates too where matching answers exist.")
+@click.option("--dry-run", is_flag=True, help="Show the plan and the estimated time, run nothing.")
+@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
+@chart_option
+@report_options
+@warehouse_option
+@scratch_option
+@verbose_option
+@catch_errors
+def command(
+    config_path: Path,
+    commits: str,
+    every: int,
+    at_most: int | None,
+    since: dt.datetime | None,
+    is_first_parent: bool,
+    arm_name: str | None,
+    cold: bool,
+    dry_run: bool,
+    repo: str | None,
+    svg_file: str | None,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
+    verbose: bool,
+) -> None:
+    """Evaluate many commits of the product, each as a run of its own.
+
+    Commits with one tree are measured once. A commit that cannot be set up is recorded and the
+    rest goes on. The oldest and the newest come first, so that a machine that drifts is not read
+    as a trend. Controls are executed at every point, and the first point once more at the end;
+    candidates' matching answers of earlier runs are replayed and labelled (not with --cold).
+
+    Asking for the same again after an interruption continues it.
+
+    \b
+    Exit codes: 0 whatever was measured · 2 usage, configuration or lock · 5 no point could be
+    measured · 130 interrupted
+    """
+    from cli.evaluating import Outputs
+    from cli.history import conduct_and_report
+    from tasks.errors import UsageError
+    from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
+    from tasks.history.plan import thin_out
+    from tasks.run.prepare import load_evaluation
+
+    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
+    require_product_arm(evaluation.config)
+    arm = choose_arm(evaluation.config, arm_name)
+    found = _select(evaluation, warehouse, commits, is_first_parent=is_first_parent)
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
+    if not found:
+        outputs.console().print("nothing new: the newest commit was measured; nothing is executed")
+        return
+    kept = thin_out(found, every=every, at_most=at_most, since=since and since.date())
+    if not kept:
+        raise UsageError(f"--since leaves none of the {len(found)} commits; choose an earlier day")
+    if dry_run:
+        _print_plan(evaluation, warehouse, kept, outputs)
+        return
+    request = HistoryRequest(
+        kind="backfill",
+        evaluation=evaluation,
+        warehouse=warehouse,
+        commits=kept,
+        arm=arm,
+        mode="cold" if cold else "reuse",
+    )
+    again = f"coldrun backfill {config_path} --commits '{commits}'"
+    sys.exit(conduct_and_report(request, outputs=outputs, svg_file=svg_file, again=again))
+
+
+def _select(
+    evaluation: Evaluation, warehouse: Path, text: str, *, is_first_parent: bool
+) -> tuple[HistoryCommit, ...]:
+    from tasks.history.commits import (
+        NEW,
+        list_new,
+        open_product,
+        product_tip,
+        require_product,
+        select_commits,
+    )
+
+    if text != NEW:
+        return select_commits(open_product(evaluation), text, is_first_parent=is_first_parent)
+    from tasks.history.conduct import measured_before
+
+    repository = open_product(evaluation, update=True)
+    tip = product_tip(repository, require_product(evaluation))
+    return list_new(repository, tip, measured_before(evaluation, warehouse))
+
+
+def _print_plan(
+    evaluation: Evaluation, warehouse: Path, commits: tuple[HistoryCommit, ...], outputs: Outputs
+) -> None:
+    from cli.options import write_outputs
+    from tasks.history.conduct import estimate_history
+    from tasks.history.plan import build_nodes
+    from tasks.history.render_plan import plan_lines, plan_values
+
+    nodes = build_nodes(commits)
+    estimate = estimate_history(evaluation, warehouse, nodes)
+    lines = list(plan_lines(nodes, estimate))
+    for line in lines:
+        outputs.console().print(line, soft_wrap=True, markup=False)
+    write_outputs(
+        json_file=outputs.json_file,
+        markdown_file=outputs.markdown_file,
+        to_json=plan_values(nodes, estimate),
+        to_markdown="\n".join(f"- {line}" for line in lines),
+    )

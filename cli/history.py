@@ -1,0 +1,124 @@
+"""What `backfill`, `decompose` and `nightly` share: a server, events for people, the report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from rich.console import Console
+from rich.text import Text
+
+from cli.evaluating import INTERRUPTED, InterruptedRunError, Outputs, prefect_server
+from cli.options import Function, people_console, write_outputs
+
+if TYPE_CHECKING:
+    from tasks.history.campaign import PointEvent
+    from tasks.history.conduct import HistoryRequest
+    from tasks.history.model import History
+
+
+def chart_option(function: Function) -> Function:
+    """`--svg FILE`: the chart."""
+    return click.option(
+        "--svg", "svg_file", metavar="FILE", help="Also draw the score over the points, as SVG."
+    )(function)
+
+
+def conduct_and_report(
+    request: HistoryRequest, *, outputs: Outputs, svg_file: str | None, again: str
+) -> int:
+    """Conduct a history, print its report, and give the exit code.
+
+    Args:
+        request: What is asked for.
+        outputs: Where the report goes.
+        svg_file: Where the chart goes, if anywhere.
+        again: The command that continues it.
+    """
+    errors = people_console(stderr=True)
+    with prefect_server(request.evaluation.scratch, errors, verbose=outputs.verbose) as server:
+        from flows.evaluate import Control
+        from flows.history import run_history
+        from flows.quiet import FlowInterrupted, run_flow
+        from tasks.report.progress import show_progress
+
+        control = Control()
+        teller = PointTeller(errors, len(request.commits))
+        with show_progress(errors) as on_progress:
+            try:
+                history = run_flow(
+                    server,
+                    lambda: run_history(
+                        request, control=control, on_progress=on_progress, on_event=teller.tell
+                    ),
+                    stop=control.stop,
+                )
+            except FlowInterrupted as interruption:
+                if interruption.value is None:
+                    raise InterruptedRunError(
+                        f"interrupted; what was measured is kept, continue with: {again}"
+                    ) from None
+                history = interruption.value
+    report_history(history, outputs=outputs, svg_file=svg_file)
+    if history.status == "interrupted":
+        errors.print(f"interrupted; continue with: {again}", soft_wrap=True)
+        return INTERRUPTED
+    return history.exit_code
+
+
+def report_history(history: History, *, outputs: Outputs, svg_file: str | None) -> None:
+    """Print a history for people and write it for machines."""
+    from tasks.history.render import history_markdown, print_history
+
+    print_history(history, outputs.console())
+    if svg_file is not None:
+        from tasks.history.chart import history_chart
+
+        write_outputs(
+            json_file=svg_file,
+            markdown_file=None,
+            to_json=history_chart(history),
+            to_markdown="",
+        )
+    write_outputs(
+        json_file=outputs.json_file,
+        markdown_file=outputs.markdown_file,
+        to_json=history.to_json(),
+        to_markdown=history_markdown(history, chart=_beside(svg_file, outputs.markdown_file)),
+    )
+
+
+def _beside(svg_file: str | None, markdown_file: str | None) -> str | None:
+    """The chart's name as the Markdown text links it."""
+    if svg_file in (None, "-"):
+        return None
+    svg = Path(str(svg_file)).absolute()
+    if (
+        markdown_file not in (None, "-")
+        and Path(str(markdown_file)).absolute().parent == svg.parent
+    ):
+        return svg.name
+    return str(svg_file)
+
+
+class PointTeller:
+    """Says on stderr which point is measured, and how it went."""
+
+    def __init__(self, console: Console, commits: int) -> None:
+        self._console = console
+        self._commits = commits
+
+    def tell(self, event: PointEvent) -> None:
+        """Print one line for one event."""
+        name = f"{event.commit.commit[:12]} {event.commit.subject[:60]}"
+        match event.state:
+            case "begins":
+                line = f"point {event.number} (of {self._commits} commits): {name}"
+            case "known":
+                line = f"point {event.number}: {name}: {event.note}"
+            case "failed":
+                line = f"point {event.number} failed: {event.note.partition(chr(10))[0]}"
+            case "measured":
+                return
+        self._console.print(Text(line), soft_wrap=True, style="dim")

@@ -1,0 +1,178 @@
+"""From measured points to the report of a history. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from tasks.analyse.decomposition import ControlMove, check_sum, judge_controls
+from tasks.freeze.distribution import describe_distribution
+from tasks.freeze.lock import FrozenPanel
+from tasks.history.model import BlindSpot, History, HistoryCounts, HistoryStep, SumPart
+from tasks.history.parts import control_parts, first_line, floor_part
+from tasks.history.record import HistoryRecord
+from tasks.history.steps import build_steps
+from tasks.report.model import DistributionPart, Evidence, PanelPart, PointPart, Verdict
+
+
+def build_history(record: HistoryRecord) -> History:
+    """Judge every step and describe the whole."""
+    closing = _closing(record)
+    steps = list(build_steps(record, closing))
+    points = [point for node in record.nodes for point in build_points(record, node)]
+    evidence, verdict, code = _verdict(record)
+    runs = list(record.runs.values())
+    return History(
+        kind=record.kind,
+        run_id=record.history_id,
+        name=record.frozen.name,
+        verdict=verdict,
+        evidence=evidence,
+        exit_code=code,
+        started_at=record.started_at,
+        wall_seconds=record.wall_seconds,
+        status="interrupted" if record.is_interrupted else "finished",
+        counts=_counts(record),
+        panel=_panel(record.frozen),
+        point=_newest_point(record),
+        environment=dict(runs[0].manifest.environment) if runs else {},
+        arm=record.arm,
+        primary=record.primary,
+        roles={name: arm.role for run in runs[:1] for name, arm in run.outcome.arms.items()},
+        points=points,
+        steps=steps,
+        sum=_sum(record),
+        noise={arm: floor_part(floor) for arm, floor in record.floors.items()},
+        closing_controls=control_parts(closing),
+        blind_spots=[
+            BlindSpot(**{"from": step.from_, "to": step.to, "commits": step.commits - 1})
+            for step in steps
+            if step.commits > 1 and step.status == "unchanged"
+        ],
+        warnings=list(_warnings(record, steps, closing)),
+    )
+
+
+def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
+    """The controls between the first measurement of the first point and its repeat at the end."""
+    for node in record.nodes:
+        first = record.runs.get((node.first.commit, 0))
+        if first is not None:
+            again = record.runs.get((node.first.commit, 1))
+            if again is None:
+                return ()
+            return judge_controls(
+                first.outcome, again.outcome, measure=record.primary, floors=record.floors
+            )
+    return ()
+
+
+def _sum(record: HistoryRecord) -> SumPart | None:
+    vectors = [
+        run.outcome.arms[record.arm].scores[record.primary]
+        for node in record.known_nodes
+        if (run := record.run_of(node)) is not None
+    ]
+    if len(vectors) < 2:
+        return None
+    found = check_sum(vectors)
+    return SumPart(
+        steps_difference=found.steps_difference,
+        ends_difference=found.ends_difference,
+        adds_up=found.adds_up,
+        churn=found.churn,
+        flapping_tasks=list(found.flapping),
+    )
+
+
+def _counts(record: HistoryRecord) -> HistoryCounts:
+    names = ("planned", "executed", "replayed", "resumed", "infra", "abstained", "degraded")
+    runs = list(record.runs.values())
+    return HistoryCounts(
+        tasks=len(record.frozen.tasks),
+        points=sum(record.runs.get((node.first.commit, 0)) is not None for node in record.nodes),
+        runs=len(runs),
+        **{name: sum(run.counts[name] for run in runs) for name in names},
+    )
+
+
+def _panel(frozen: FrozenPanel) -> PanelPart:
+    locked = frozen.lock["panel"]
+    spread = describe_distribution(frozen.tasks)
+    return PanelPart(
+        name=frozen.name,
+        digest=frozen.digest,
+        base=locked["base"] and locked["base"]["commit"],
+        head=locked["head"] and locked["head"]["commit"],
+        candidates=locked["candidates"],
+        solvable=locked["solvable"],
+        drops=locked["drops"],
+        distribution=DistributionPart(
+            shapes=spread.shapes,
+            top_share=spread.top_share,
+            effective_shapes=spread.effective_shapes,
+        ),
+        kind=locked["kind"],
+    )
+
+
+def _newest_point(record: HistoryRecord) -> PointPart | None:
+    for node in reversed(record.nodes):
+        run = record.run_of(node)
+        if run is not None and run.manifest.point is not None:
+            point = run.manifest.point
+            return PointPart(
+                repo=point.repo, commit=node.first.commit, tree=node.tree, is_dirty=point.is_dirty
+            )
+    return None
+
+
+def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
+    executed = sum(run.counts["executed"] for run in record.runs.values())
+    replayed = sum(run.counts["replayed"] for run in record.runs.values())
+    evidence: Evidence = (
+        "mixed" if executed and replayed else "executed" if executed else "replayed"
+    )
+    ends = [record.run_of(record.nodes[0]), record.run_of(record.nodes[-1])]
+    has_failed = not record.runs or (record.kind == "decompose" and None in ends)
+    if record.is_interrupted:
+        return ("incomplete" if has_failed else evidence), "did_not_run", 130
+    if has_failed:
+        return "invalid", "invalid", 5
+    return evidence, "measured" if executed else "replayed", 0
+
+
+def _warnings(
+    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[ControlMove]
+) -> Iterator[str]:
+    yield from record.notes
+    hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
+    failed = [entry for entry in record.entries if entry.status == "failed"]
+    for entry in failed:
+        yield f"{entry.commit[:12]} could not be measured: {first_line(entry.reason)}"
+    for step in steps:
+        if step.is_docs_only and (step.up_tasks or step.down_tasks):
+            yield (
+                f"{step.to[:12]} changed documentation only ({step.subject}), yet the score moved "
+                f"({len(step.up_tasks)} up, {len(step.down_tasks)} down): look at the measurement"
+            )
+        if step.commits > 1 and step.status == "unchanged":
+            yield (
+                f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
+                f"{step.commits - 1} commits between them none was measured; a change that was "
+                f"made and reverted there would not show ({hint})"
+            )
+    for move in closing:
+        if move.drift.verdict == "DRIFT":
+            yield (
+                f"the control {move.arm} moved between the first and the last measurement of the "
+                f"first point ({move.drift.up} up, {move.drift.down} down): the machine drifted, "
+                "and no step can be trusted"
+            )
+    if record.runs and record.floors.get(record.arm) is None:
+        yield f"the noise floor of {record.arm} is not known: no point of it was executed twice"
+    nothing = [run for run in record.runs.values() if record.arm in run.nothing]
+    if nothing:
+        yield (
+            f"{record.arm} measured nothing at {len(nothing)} of {len(record.runs)} runs: it did "
+            "not beat the nulls there"
+        )

@@ -1,0 +1,278 @@
+"""Measuring the points of a history: backwards and forwards, by bisection, again after a crash."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from tasks.analyse.bisection import next_points
+from tasks.analyse.decomposition import outcome_vector
+from tasks.analyse.pooled_noise import PooledFloor
+from tasks.errors import ColdrunError, RepositoryError, StorageError, UsageError
+from tasks.history.journal import Entry, Journal
+from tasks.history.measure import PointRequest
+from tasks.history.outcomes import MeasuredRun, read_floors, read_runs
+from tasks.history.plan import HistoryCommit, Node, interleave_ends
+from tasks.report.model import Report
+from tasks.run.conduct import RunRequest, StartedRun
+from tasks.run.prepare import Evaluation
+
+HistoryMode = Literal["cold", "reuse"]
+Measure = Callable[[PointRequest], Report]
+"""Measures one point: `measure_point`, or a stage around it."""
+
+UNUSABLE = ("invalid", "incomplete")
+"""Evidence of a run whose scores must not be read."""
+
+
+class HistoryStopped(Exception):  # noqa: N818 - nothing went wrong
+    """Somebody asked the history to stop; what was measured stays."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointEvent:
+    """What people are told while points are measured."""
+
+    commit: HistoryCommit
+    number: int
+    state: Literal["begins", "measured", "failed", "known"]
+    note: str = ""
+    report: Report | None = None
+
+
+@dataclass(slots=True, kw_only=True)
+class Campaign:
+    """The points of one history, each measured once and written down in a journal.
+
+    `fresh_arms` are executed even in mode `reuse`: controls and floors, and every arm that does
+    not run the product.
+    """
+
+    evaluation: Evaluation
+    warehouse: Path
+    journal: Journal
+    mode: HistoryMode
+    measure_one: Measure
+    fresh_arms: frozenset[str] = frozenset()
+    trials: int | None = None
+    on_start: Callable[[StartedRun], None] = lambda _: None
+    on_event: Callable[[PointEvent], None] = lambda _: None
+    is_stopping: Callable[[], bool] = lambda: False
+    on_progress: Callable[..., None] = lambda _: None
+    _known: dict[str, MeasuredRun] = field(default_factory=dict)
+    _count: int = 0
+
+    def measure(self, commit: HistoryCommit, *, repeat: int = 0, is_cold: bool = False) -> bool:
+        """Measure a commit, unless the journal has it already.
+
+        Args:
+            commit: What to measure.
+            repeat: 0 the first time, then 1 and so on: a measurement of its own.
+            is_cold: Execute every arm, whatever the mode.
+
+        Returns:
+            Whether it has a usable run.
+
+        Raises:
+            HistoryStopped: Somebody asked to stop.
+            UsageError, StorageError: What would fail at every point.
+        """
+        if self.is_stopping():
+            raise HistoryStopped
+        self._count += 1
+        known = self.journal.find(commit.commit, repeat)
+        if known is not None and known.status != "running":
+            self._tell(commit, "known", known.reason or "measured before it was interrupted")
+            return known.status == "measured"
+        self._tell(commit, "begins")
+        began = time.monotonic()
+        entry = Entry(commit=commit.commit, repeat=repeat, status="running")
+        try:
+            report = self._run(commit, entry, known, is_cold=is_cold)
+        except (UsageError, StorageError) as error:
+            if not isinstance(error, RepositoryError):
+                raise
+            failure: str | None = str(error)
+        except ColdrunError as error:
+            failure = str(error)
+        else:
+            if report.status == "interrupted":
+                raise HistoryStopped
+            entry = dataclasses.replace(entry, run_id=report.run_id)
+            failure = _why_unusable(report)
+        if failure is not None and self.is_stopping():
+            raise HistoryStopped
+        entry = dataclasses.replace(
+            entry,
+            status="measured" if failure is None else "failed",
+            reason=failure,
+            seconds=time.monotonic() - began,
+        )
+        self.journal.note(entry)
+        self._tell(
+            commit,
+            "measured" if failure is None else "failed",
+            failure or "",
+            report if failure is None else None,
+        )
+        return failure is None
+
+    def run_of(self, commit: HistoryCommit, repeat: int = 0) -> MeasuredRun | None:
+        """The usable run of a measurement."""
+        entry = self.journal.find(commit.commit, repeat)
+        if entry is None or entry.status != "measured" or entry.run_id is None:
+            return None
+        if entry.run_id not in self._known:
+            self._known.update(read_runs(self.warehouse, [entry.run_id]))
+        return self._known.get(entry.run_id)
+
+    def _run(
+        self, commit: HistoryCommit, entry: Entry, known: Entry | None, *, is_cold: bool
+    ) -> Report:
+        resumed = known.run_id if known is not None else None
+        if resumed is not None and (self.warehouse / "captures" / resumed / "run.json").exists():
+            try:
+                return self.measure_one(self._ask(commit, entry, resume=resumed, is_cold=is_cold))
+            except UsageError:  # it was begun as something else: measure the point anew
+                pass
+        return self.measure_one(self._ask(commit, entry, resume=None, is_cold=is_cold))
+
+    def _ask(
+        self, commit: HistoryCommit, entry: Entry, *, resume: str | None, is_cold: bool
+    ) -> PointRequest:
+        def on_start(started: StartedRun) -> None:
+            self.journal.note(dataclasses.replace(entry, run_id=started.run_id))
+            self.on_start(started)
+
+        mode: Literal["cold", "reuse"] = "cold" if is_cold else self.mode
+        return PointRequest(
+            evaluation=self.evaluation,
+            request=RunRequest(
+                warehouse=self.warehouse,
+                mode="resume" if resume is not None else mode,
+                resume=resume,
+                trials=self.trials,
+                always_executed=self.fresh_arms,
+                on_progress=self.on_progress,
+            ),
+            commit=commit.commit,
+            label=f"point · {commit.commit[:12]} · {commit.subject[:40]}",
+            on_start=on_start,
+        )
+
+    def _tell(
+        self,
+        commit: HistoryCommit,
+        state: Literal["begins", "measured", "failed", "known"],
+        note: str = "",
+        report: Report | None = None,
+    ) -> None:
+        self.on_event(
+            PointEvent(commit=commit, number=self._count, state=state, note=note, report=report)
+        )
+
+
+def _why_unusable(report: Report) -> str | None:
+    if report.evidence not in UNUSABLE:
+        return None
+    failures = [warning for warning in report.warnings if "failed in the tool itself" in warning]
+    return "; ".join([*report.reasons, *failures[:1]]) or f"the run is {report.evidence}"
+
+
+def measure_all(campaign: Campaign, nodes: Sequence[Node]) -> None:
+    """Measure every tree once, from both ends inwards, and the first point once more at the end.
+
+    Raises:
+        HistoryStopped: Somebody asked to stop.
+    """
+    distinct = [node for node in nodes if not node.is_repeated]
+    for place in interleave_ends(len(distinct)):
+        campaign.measure(distinct[place].first)
+    close_history(campaign, nodes)
+
+
+def close_history(campaign: Campaign, nodes: Sequence[Node]) -> None:
+    """Measure the first point once more, every arm executed, to see whether the machine drifted."""
+    measured = [
+        node for node in nodes if not node.is_repeated and campaign.run_of(node.first) is not None
+    ]
+    if len(measured) > 1:
+        campaign.measure(measured[0].first, repeat=1, is_cold=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """How a decomposition looks for the changes of one arm at one measure."""
+
+    arm: str
+    measure: str
+    is_whole: bool = False
+
+
+def decompose_nodes(campaign: Campaign, nodes: Sequence[Node], search: Search) -> bool:
+    """Measure both ends, then what is needed between them, then the first end once more.
+
+    Where no repeat of the arm is stored, the last end is measured twice as well, so that a noise
+    floor is known before anything is split (not when answers are reused: it would be a replay).
+
+    Returns:
+        Whether both ends could be measured; otherwise nothing else was.
+
+    Raises:
+        HistoryStopped: Somebody asked to stop.
+    """
+    ends = nodes[0].first, nodes[nodes[-1].stand_in].first
+    are_measured = [campaign.measure(end) for end in ends]  # both, so that both reasons are known
+    if not all(are_measured):
+        return False
+    is_cold = campaign.mode == "cold"
+    if is_cold and len(nodes) > 1 and _floor(campaign, nodes[0], search) is None:
+        campaign.measure(ends[1], repeat=1)
+    if search.is_whole:
+        inner = [node for node in nodes[1:-1] if not node.is_repeated]
+        for place in interleave_ends(len(inner)):
+            campaign.measure(inner[place].first)
+    else:
+        _bisect(campaign, nodes, search)
+    close_history(campaign, nodes)
+    return True
+
+
+def _bisect(campaign: Campaign, nodes: Sequence[Node], search: Search) -> None:
+    """Split every interval whose ends differ by more than repeats of one point do.
+
+    A point that cannot be measured is left out, and its neighbours are split around it.
+    """
+    floor = _floor(campaign, nodes[0], search)
+    allowed = 0 if floor is None else floor.discordant_expected
+    alive = list(range(len(nodes)))
+
+    def differ(first: tuple[float, ...], second: tuple[float, ...]) -> bool:
+        moved = sum(one != other for one, other in zip(first, second, strict=True))
+        return moved > allowed
+
+    while True:
+        known = {}
+        for place, number in enumerate(alive):
+            run = campaign.run_of(nodes[nodes[number].stand_in].first)
+            if run is not None:
+                known[place] = outcome_vector(run.outcome.arms[search.arm], search.measure)
+        wanted = next_points(len(alive), known, differ)
+        if not wanted:
+            return
+        chosen = [alive[place] for place in wanted]
+        for number in chosen:
+            commit = nodes[nodes[number].stand_in].first
+            if not campaign.measure(commit) or campaign.run_of(commit) is None:
+                alive.remove(number)
+
+
+def _floor(campaign: Campaign, node: Node, search: Search) -> PooledFloor | None:
+    run = campaign.run_of(node.first)
+    if run is None:
+        return None
+    return read_floors(campaign.warehouse, run, measure=search.measure)[search.arm]

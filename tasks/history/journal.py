@@ -1,0 +1,147 @@
+"""The journal of a history: which points were measured by which runs, so that it can go on.
+
+history/<id>.json is written whole after every event; a killed program leaves it as it was. A
+history that is asked for again while its journal is unfinished continues there.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from tasks.canonical import canonical_json
+from tasks.errors import StorageError, UsageError
+from tasks.freeze.write import write_whole
+from tasks.run.capture import hold_run
+
+EntryStatus = Literal["running", "measured", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One measurement of one commit; `repeat` numbers those of the same commit."""
+
+    commit: str
+    repeat: int
+    status: EntryStatus
+    run_id: str | None = None
+    reason: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True)
+class Journal:
+    """The journal of one history. `is_continued` tells that a dead program had begun it."""
+
+    path: Path
+    request: Mapping[str, Any]
+    started_at: str
+    is_continued: bool = False
+    _entries: dict[tuple[str, int], Entry] = field(default_factory=dict)
+
+    @property
+    def history_id(self) -> str:
+        """The id of the history."""
+        return self.path.stem
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries, in the order in which they were begun."""
+        return tuple(self._entries.values())
+
+    def find(self, commit: str, repeat: int) -> Entry | None:
+        """What is known of a measurement."""
+        return self._entries.get((commit, repeat))
+
+    def note(self, entry: Entry) -> None:
+        """Write down how a measurement stands.
+
+        Raises:
+            StorageError: The warehouse cannot be written.
+        """
+        self._entries[entry.commit, entry.repeat] = entry
+        self.save(is_finished=False)
+
+    def save(self, *, is_finished: bool) -> None:
+        """Write the journal."""
+        values = {
+            "status": "finished" if is_finished else "running",
+            "started_at": self.started_at,
+            "request": dict(self.request),
+            "entries": [asdict(entry) for entry in self.entries],
+        }
+        write_whole(self.path, canonical_json(values))
+
+
+@contextmanager
+def hold_journal(
+    warehouse: Path, request: Mapping[str, Any], *, new_id: str, now: str
+) -> Iterator[Journal]:
+    """Take up the unfinished journal of the same request, or begin one; hold it for a block.
+
+    Args:
+        warehouse: Where results go.
+        request: JSON values that say what is asked for, coldrun's own code among them.
+        new_id: The id of a new one.
+        now: The present time, ISO 8601.
+
+    Raises:
+        StorageError: The warehouse cannot be written.
+    """
+    folder = warehouse / "history"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"cannot write the warehouse {warehouse}: {error.strerror}; "
+            "name a writable folder with --warehouse or COLDRUN_WAREHOUSE"
+        ) from None
+    wanted = json.loads(canonical_json(dict(request)))
+    with ExitStack() as stack:
+        journal = _take_up(folder, warehouse, wanted, stack)
+        if journal is None:
+            stack.enter_context(hold_run(warehouse, new_id))
+            journal = Journal(folder / f"{new_id}.json", request, now)
+            journal.save(is_finished=False)
+        yield journal
+
+
+def _take_up(
+    folder: Path, warehouse: Path, request: Mapping[str, Any], stack: ExitStack
+) -> Journal | None:
+    """The newest unfinished journal of a request that no living program holds."""
+    for path in sorted(folder.glob("*.json"), reverse=True):
+        if _read(path, request) is None:
+            continue
+        with ExitStack() as held:
+            try:
+                held.enter_context(hold_run(warehouse, path.stem))
+            except UsageError:
+                continue
+            journal = _read(path, request)
+            if journal is not None:
+                stack.push(held.pop_all())
+                return journal
+    return None
+
+
+def _read(path: Path, request: Mapping[str, Any]) -> Journal | None:
+    """The journal in a file, when it is unfinished and of this request."""
+    try:
+        values = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return None
+    if values["status"] != "running" or values["request"] != request:
+        return None
+    entries = [Entry(**entry) for entry in values["entries"]]
+    return Journal(
+        path,
+        request,
+        values["started_at"],
+        is_continued=True,
+        _entries={(entry.commit, entry.repeat): entry for entry in entries},
+    )

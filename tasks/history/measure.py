@@ -1,0 +1,51 @@
+"""One point of a history, measured as an ordinary run; free of any orchestrator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tasks.report.model import Report
+from tasks.run.conduct import (
+    RunRequest,
+    StartedRun,
+    execute_locally,
+    finish_run,
+    start_run,
+)
+from tasks.run.prepare import Evaluation, prepare_evaluation_point
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRequest:
+    """Which commit to measure, and how. `label` is for people."""
+
+    evaluation: Evaluation
+    request: RunRequest
+    commit: str
+    label: str
+    on_start: Callable[[StartedRun], None]
+
+
+def measure_point(ask: PointRequest) -> Report:
+    """Check out, set up, ask, land and judge one point.
+
+    Returns:
+        The report of its run; of an interrupted run with what had finished.
+
+    Raises:
+        ColdrunError: The point cannot be checked out, set up or asked. What had been answered
+            stays and can be resumed.
+    """
+    point = prepare_evaluation_point(ask.evaluation, ask.commit)
+    started = start_run(ask.evaluation, ask.request, point=point)
+    ask.on_start(started)
+    try:
+        execute_locally(started, concurrency=ask.evaluation.config.run.concurrency)
+    except BaseException:
+        is_empty = not started.run.done
+        started.abandon()
+        if is_empty:
+            started.store.remove()
+        raise
+    return finish_run(started).report

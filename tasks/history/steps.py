@@ -1,0 +1,132 @@
+"""The steps of a history: what changed between neighbouring measured points. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from tasks.analyse.decomposition import (
+    Change,
+    ControlMove,
+    StepJudgement,
+    describe_moved,
+    judge_step,
+)
+from tasks.analyse.multiplicity import adjust_holm
+from tasks.history.model import HistoryStep, StepChange
+from tasks.history.parts import control_parts, first_line
+from tasks.history.plan import Node
+from tasks.history.record import HistoryRecord
+
+
+def _judge(
+    record: HistoryRecord,
+    before: Node,
+    after: Node,
+    closing: Sequence[ControlMove],
+) -> StepJudgement:
+    first, second = record.run_of(before), record.run_of(after)
+    if first is None or second is None:
+        raise ValueError("a step is judged between measured points only")
+    return judge_step(
+        first.outcome,
+        second.outcome,
+        arm=record.arm,
+        yardstick=record.yardstick,
+        unsplit=tuple(_why_unsplit(record, before, after)),
+        confounders=tuple(
+            f"{text} at the first point, by the end" for text in describe_moved(closing)
+        ),
+    )
+
+
+def _why_unsplit(record: HistoryRecord, before: Node, after: Node) -> Iterator[str]:
+    if _count_commits(record, before, after) < 2:
+        return
+    between = record.nodes[before.place + 1 : after.place]
+    failed = [entry for node in between if (entry := record.entry_of(node)) and entry.reason]
+    if failed:
+        named = "; ".join(
+            f"{entry.commit[:12]}: {first_line(entry.reason)}" for entry in failed[:2]
+        )
+        yield f"{len(failed)} of {len(between)} commits in between failed ({named})"
+    elif record.is_interrupted:
+        yield "it was interrupted before it could be split"
+    elif between:
+        yield f"{len(between)} commits in between were not measured"
+    else:
+        yield "the commits in between were not selected"
+
+
+def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
+    return sum(node.first.distance for node in record.nodes[before.place + 1 : after.place + 1])
+
+
+def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterator[HistoryStep]:
+    """Judge the steps between neighbouring measured points, oldest first.
+
+    Args:
+        record: What was measured.
+        closing: The controls between the first point and its repeat at the end.
+    """
+    primary = record.primary
+    judged = [
+        (pair, _judge(record, pair[0], pair[1], closing)) for pair in pairwise(record.known_nodes)
+    ]
+    adjusted = adjust_holm([step.changes[primary].p for _, step in judged]) if judged else ()
+    for ((before, after), step), holm_p in zip(judged, adjusted, strict=True):
+        commits = _count_commits(record, before, after)
+        run = record.run_of(after)
+        between = record.nodes[before.place + 1 : after.place + 1]
+        yield HistoryStep(
+            **{"from": before.first.commit},
+            to=after.first.commit,
+            commits=commits,
+            subject=after.first.subject if commits == 1 else f"{commits} commits",
+            status=step.status,
+            measures={
+                name: _step_change(change, holm_p if name == primary else None)
+                for name, change in step.changes.items()
+            },
+            up_tasks=list(step.changes[primary].up),
+            down_tasks=list(step.changes[primary].down),
+            reasons=list(step.reasons),
+            clears_noise=step.clears_noise,
+            is_docs_only=commits == len(between)
+            and all(node.first.is_docs_only for node in between),
+            wall_seconds=run.wall_seconds if run else None,
+            controls=control_parts(step.controls),
+            others=_others(record, before, after),
+        )
+
+
+def _step_change(change: Change, holm_p: float | None = None) -> StepChange:
+    return StepChange(
+        up=len(change.up),
+        down=len(change.down),
+        difference=change.difference,
+        p=change.p,
+        low=change.low,
+        high=change.high,
+        holm_p=holm_p,
+    )
+
+
+def _others(record: HistoryRecord, before: Node, after: Node) -> dict[str, dict[str, StepChange]]:
+    """The other arms over the same step."""
+    first, second = record.run_of(before), record.run_of(after)
+    if first is None or second is None:
+        return {}
+    return {
+        name: {
+            measure: _step_change(change)
+            for measure, change in judge_step(
+                first.outcome,
+                second.outcome,
+                arm=name,
+                yardstick=record.yardstick,
+            ).changes.items()
+        }
+        for name in first.outcome.arms
+        if name != record.arm and name in second.outcome.arms
+    }
