@@ -1,0 +1,91 @@
+"""`coldrun trend CONFIG`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.history import chart_option
+from cli.options import (
+    catch_errors,
+    config_argument,
+    report_options,
+    scratch_option,
+    warehouse_option,
+)
+
+if TYPE_CHECKING:
+    from tasks.git.repository import Repository
+    from tasks.run.prepare import Evaluation
+
+
+@click.command(
+    "trend",
+    epilog="""\b
+Examples:
+  coldrun trend configs/mytool.toml
+  coldrun trend configs/mytool.toml --measure mrr@8 --svg trend.svg
+""",
+)
+@config_argument
+@click.option("--measure", metavar="NAME", help="Default: the primary measure.")
+@click.option("--arm", "arm_name", metavar="NAME", help="Default: the first candidate.")
+@chart_option
+@report_options
+@warehouse_option
+@scratch_option
+@catch_errors
+def command(
+    config_path: Path,
+    measure: str | None,
+    arm_name: str | None,
+    svg_file: str | None,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
+) -> None:
+    """Show a measure over every measured commit, with intervals, bars and the null line.
+
+    A step is marked only where a test paired by task supports it. Nothing is executed.
+    """
+    from cli.evaluating import Outputs
+    from cli.options import write_outputs
+    from tasks.history.conduct import choose_arm
+    from tasks.history.render_trend import print_trend, trend_chart, trend_markdown
+    from tasks.history.trend import build_trend
+    from tasks.run.prepare import load_evaluation
+
+    evaluation = load_evaluation(config_path, scratch=scratch)
+    trend = build_trend(
+        evaluation,
+        warehouse,
+        arm=choose_arm(evaluation.config, arm_name),
+        measure=measure or evaluation.config.primary,
+        repository=_open_product(evaluation),
+    )
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    print_trend(trend, outputs.console())
+    if svg_file is not None:
+        write_outputs(
+            json_file=svg_file, markdown_file=None, to_json=trend_chart(trend), to_markdown=""
+        )
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=trend.to_json(),
+        to_markdown=trend_markdown(trend),
+    )
+
+
+def _open_product(evaluation: Evaluation) -> Repository | None:
+    """The product's repository; None when it cannot be read, since nothing is executed here."""
+    from tasks.errors import RepositoryError
+    from tasks.history.commits import open_product
+
+    try:
+        return open_product(evaluation)
+    except RepositoryError:
+        return None
