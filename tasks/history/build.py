@@ -9,6 +9,7 @@ from tasks.freeze.distribution import describe_distribution
 from tasks.freeze.lock import FrozenPanel
 from tasks.history.model import BlindSpot, History, HistoryCounts, HistoryStep, SumPart
 from tasks.history.parts import control_parts, first_line, floor_part
+from tasks.history.points import build_points
 from tasks.history.record import HistoryRecord
 from tasks.history.steps import build_steps
 from tasks.report.model import DistributionPart, Evidence, PanelPart, PointPart, Verdict
