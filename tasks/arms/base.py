@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
@@ -44,7 +44,11 @@ class Point:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionContext:
-    """All that decides how a session is opened. `config_dir` resolves the arm's relative paths."""
+    """All that decides how a session is opened. `config_dir` resolves the arm's relative paths.
+
+    A start may take minutes. `on_starting`, if given, is called before it with a function that ends
+    it from any thread; the session then opens all the same, and its answers are `infra`.
+    """
 
     arm: ArmConfig
     corpus: Corpus
@@ -56,6 +60,7 @@ class SessionContext:
     config_dir: Path
     scratch: Path
     run_id: str
+    on_starting: Callable[[Callable[[], None]], None] | None = None
 
 
 class Session(Protocol):
