@@ -37,6 +37,8 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
         return PerTaskSession(context=context, arm=arm, workspace=workspace)
     session = LineSession(context=context, arm=arm, workspace=workspace)
     try:
+        if context.on_starting is not None:
+            context.on_starting(session.abort)
         session.open()
     except BaseException:
         session.abort()

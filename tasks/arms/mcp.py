@@ -54,6 +54,8 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     workspace = open_workspace(context, arm, root=root)
     session = McpSession(context=context, arm=arm, workspace=workspace)
     try:
+        if context.on_starting is not None:
+            context.on_starting(session.abort)
         session.open()
     except BaseException:
         session.abort()

@@ -6,6 +6,8 @@ import json
 import os
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -508,3 +510,20 @@ def test_task_with_its_own_base_is_asked_over_that_tree(lab: Lab) -> None:
     ]
     end = session.close()
     assert (end.invalid, end.warnings, end.restarts) == ((), (), 0)
+
+
+def test_start_that_takes_long_can_be_ended(lab: Lab) -> None:
+    """Whoever opens a session can end its start from another thread."""
+    lab.adapter("time.sleep(60)")
+    timers = []
+
+    def end_soon(abort: Callable[[], None]) -> None:
+        timers.append(threading.Timer(0.3, abort))
+        timers[0].start()
+
+    began = time.monotonic()
+    session = open_command_session(replace(lab.context(lab.arm()), on_starting=end_soon))
+    assert ask(session).reason == "the session was ended"
+    session.close()
+    assert time.monotonic() - began < 5
+    timers[0].join()

@@ -7,6 +7,8 @@ import os
 import shutil
 import threading
 import time
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -265,6 +267,23 @@ def test_abort_ends_a_question_in_flight(lab: Lab) -> None:
     assert time.monotonic() - began < 5
     assert ask(session).reason == "the session was ended"
     timer.join()
+
+
+def test_start_that_takes_long_can_be_ended(lab: Lab) -> None:
+    """Whoever opens a session can end its start from another thread."""
+    timers = []
+
+    def end_soon(abort: Callable[[], None]) -> None:
+        timers.append(threading.Timer(0.3, abort))
+        timers[0].start()
+
+    began = time.monotonic()
+    context = replace(lab.context(make_arm(lab, "--sleep")), on_starting=end_soon)
+    session = open_mcp_session(context)
+    assert ask(session).reason == "the session was ended"
+    session.close()
+    assert time.monotonic() - began < 8
+    timers[0].join()
 
 
 def test_other_kind_of_arm_is_refused(lab: Lab) -> None:
