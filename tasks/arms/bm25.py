@@ -39,9 +39,7 @@ def open_bm25_session(context: SessionContext, store: IndexStore | None = None) 
     opened_at = time.perf_counter()
     reader = CorpusReader(context.corpus)
     indexed_at = time.perf_counter()
-    searcher = Bm25Searcher(
-        context.arm, reader, TokenCache(context.scratch), store or process_store(), context
-    )
+    searcher = Bm25Searcher(context.arm, reader, store or process_store(), context)
     return begin_session(searcher, opened_at=opened_at, indexed_at=indexed_at)
 
 
@@ -52,10 +50,12 @@ class Bm25Searcher:
         self,
         arm: Bm25Arm,
         reader: CorpusReader,
-        cache: TokenCache,
         store: IndexStore,
         context: SessionContext,
     ) -> None:
+        scratch = context.scratch
+        cache = store.get(("token cache", scratch), lambda: TokenCache(scratch))
+        self._cache = cache
         self._arm = arm
         self._reader = reader
         self.tree_names = reader.tree_names
@@ -64,12 +64,10 @@ class Bm25Searcher:
             for name, tree in sorted(context.corpus.trees.items())
         )
         self._index = store.get(
-            ("bm25", cache.path, arm.k1, arm.b, trees),
+            ("bm25", scratch, arm.k1, arm.b, trees),
             lambda: Bm25Index(reader.list_trees(), cache, k1=arm.k1, b=arm.b),
         )
-        self._postings = store.get(
-            ("postings", cache.path, *reader.git_dirs), lambda: Postings(cache)
-        )
+        self._postings = store.get(("postings", scratch, *reader.git_dirs), lambda: Postings(cache))
         self.log = describe_unread(len(self._index.documents), self._index.binary, self._index.huge)
 
     def search(self, question: Question) -> Iterator[Hit]:
@@ -81,6 +79,11 @@ class Bm25Searcher:
         view = self._postings.view(sets)
         scores = view.score(tokens, k1=self._arm.k1, b=self._arm.b)
         return _rank(scores, join_documents(sets))
+
+    def close(self) -> None:
+        """Let go of the repositories and the token cache. Safe to call twice."""
+        self._reader.close()
+        self._cache.close()
 
 
 def _rank(scores: Scores, documents: Sequence[Document]) -> Iterator[Hit]:

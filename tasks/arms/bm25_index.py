@@ -25,7 +25,7 @@ class Bm25Index:
             StorageError: The token cache cannot be used.
         """
         self.documents = join_documents(sets)
-        loaded = [cache.load(each.repository, each.blobs) for each in sets]
+        loaded = [cache.load(each.objects, each.blobs) for each in sets]
         self.binary = sum(each.binary for each in loaded)
         self.huge = sum(each.huge for each in loaded)
         counts = {blob: tokens for each in loaded for blob, tokens in each.by_blob.items()}

@@ -50,6 +50,10 @@ class Searcher(Protocol):
         """The files that fit, best first; equal scores by tree and path."""
         ...
 
+    def close(self) -> None:
+        """Let go of the repositories. Safe to call twice."""
+        ...
+
 
 @dataclass(slots=True)
 class BuiltinSession:
@@ -81,7 +85,8 @@ class BuiltinSession:
         )
 
     def close(self) -> SessionEnd:
-        """Nothing was started and nothing written into the corpus; says what was not read."""
+        """Nothing was written into the corpus; says what was not read."""
+        self.searcher.close()
         return SessionEnd(log=self.searcher.log)
 
     def abort(self) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tasks.arms.base import Corpus
+from tasks.arms.base import Corpus, CorpusTree
 from tasks.errors import UsageError
-from tasks.git.repository import Repository
+from tasks.git.objects import ObjectReader
+from tasks.git.paths import encode_path
+
+FOLDER_MODE = "040000"
+LINK_MODE = "120000"
+SUBMODULE_MODE = "160000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,9 +30,9 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
-    """The documents of one tree, sorted by path, and the repository that has their blobs."""
+    """The documents of one tree, sorted by path, and what reads their blobs."""
 
-    repository: Repository
+    objects: ObjectReader
     documents: tuple[Document, ...]
 
     @property
@@ -44,20 +49,19 @@ class CorpusReader:
     """
 
     def __init__(self, corpus: Corpus) -> None:
-        self._trees = {name: tree.tree for name, tree in sorted(corpus.trees.items())}
-        self._repositories: Mapping[str, Repository] = {
-            name: Repository.open(corpus.trees[name].git_dir) for name in self._trees
+        self._listers = {
+            name: _TreeLister(name, corpus.trees[name]) for name in sorted(corpus.trees)
         }
 
     @property
     def tree_names(self) -> tuple[str, ...]:
         """The names of the trees, sorted; empty when the panel has no corpus."""
-        return tuple(self._trees)
+        return tuple(self._listers)
 
     @property
     def git_dirs(self) -> tuple[str, ...]:
         """The git directories that are read, sorted."""
-        return tuple(sorted({str(each.git_dir) for each in self._repositories.values()}))
+        return tuple(sorted({str(each.objects.git_dir) for each in self._listers.values()}))
 
     def list_trees(self) -> tuple[DocumentSet, ...]:
         """The documents of every tree, in the order of `tree_names`.
@@ -65,7 +69,7 @@ class CorpusReader:
         Raises:
             RepositoryError: A tree cannot be read.
         """
-        return tuple(self._list(name, tree) for name, tree in self._trees.items())
+        return tuple(lister.list(lister.tree) for lister in self._listers.values())
 
     def list_base(self, base: str) -> tuple[DocumentSet, ...]:
         """The documents of a task's own base commit.
@@ -74,21 +78,88 @@ class CorpusReader:
             RepositoryError: The commit cannot be read.
             UsageError: The corpus has not exactly one tree, so the commit could be anywhere.
         """
-        if len(self._trees) != 1:
+        if len(self._listers) != 1:
             raise UsageError(
                 f"the task has a base of its own ({base}), which takes a corpus of one tree; "
-                f"this one has {len(self._trees)}"
+                f"this one has {len(self._listers)}"
             )
-        return (self._list(self.tree_names[0], base),)
+        (lister,) = self._listers.values()
+        return (lister.list(base),)
 
-    def _list(self, name: str, tree: str) -> DocumentSet:
-        repository = self._repositories[name]
-        documents = (
-            Document(name, entry.path, entry.object_id if entry.kind == "file" else None)
-            for entry in repository.list_tree(tree)
-            if entry.kind != "submodule"
-        )
-        return DocumentSet(repository, tuple(sorted(documents, key=lambda each: each.path)))
+    def close(self) -> None:
+        """End the processes that read the repositories. Safe to call twice."""
+        for lister in self._listers.values():
+            lister.objects.close()
+
+
+class _TreeLister:
+    """Lists trees of one repository; folders that several trees share are read once."""
+
+    def __init__(self, name: str, tree: CorpusTree) -> None:
+        self.tree = tree.tree
+        self.objects = ObjectReader(tree.git_dir, hex_length=len(tree.tree))
+        self._name = name
+        self._folders: dict[tuple[str, bytes], tuple[Document, ...]] = {}
+
+    def list(self, name: str) -> DocumentSet:
+        """The documents below a tree or a commit."""
+        documents = self._list_folder(name, b"")
+        return DocumentSet(self.objects, tuple(sorted(documents, key=lambda each: each.path)))
+
+    def _list_folder(self, name: str, prefix: bytes) -> tuple[Document, ...]:
+        known = self._folders.get((name, prefix))
+        if known is not None:
+            return known
+        documents: list[Document] = []
+        for item in self.objects.read_tree(name):
+            path = prefix + item.name
+            if item.mode == FOLDER_MODE:
+                documents += self._list_folder(item.object_id, path + b"/")
+            elif item.mode != SUBMODULE_MODE:
+                blob = None if item.mode == LINK_MODE else item.object_id
+                documents.append(Document(self._name, encode_path(path), blob))
+        self._folders[name, prefix] = tuple(documents)
+        return self._folders[name, prefix]
+
+
+class Versions:
+    """Which blob was last seen at a path: most likely an earlier version of a new one there."""
+
+    def __init__(self) -> None:
+        self._blobs: dict[tuple[str, str], str] = {}
+
+    def earlier(self, seen: DocumentSet, blobs: Iterable[str]) -> dict[str, str]:
+        """For those of the blobs whose path held another one before, that one."""
+        wanted = set(blobs)
+        return {
+            each.blob: self._blobs[each.tree, each.path]
+            for each in seen.documents
+            if each.blob in wanted and (each.tree, each.path) in self._blobs
+        }
+
+    def see(self, sets: Iterable[DocumentSet]) -> None:
+        """Remember what is at each path now."""
+        for document in join_documents(sets):
+            if document.blob is not None:
+                self._blobs[document.tree, document.path] = document.blob
+
+
+def read_versions(
+    objects: ObjectReader, blobs: Iterable[str], earlier: Mapping[str, str], *, limit_bytes: int
+) -> Iterator[tuple[str, bytes | None, bytes | None]]:
+    """Blobs with their contents and those of their earlier versions, asked for together.
+
+    A content is None when it is above the limit or, of an earlier version, when there is none.
+
+    Raises:
+        RepositoryError: An object is missing.
+    """
+    wanted = list(blobs)
+    asked = (each for blob in wanted for each in (earlier.get(blob), blob) if each is not None)
+    contents = objects.read_blobs(asked, limit_bytes=limit_bytes)
+    for blob in wanted:
+        old = next(contents)[1] if blob in earlier else None
+        yield blob, next(contents)[1], old
 
 
 def join_documents(sets: Iterable[DocumentSet]) -> tuple[Document, ...]:

@@ -74,6 +74,10 @@ class GrepSearcher:
             score = distinct[index] + total[index] / (total[index] + 1)
             yield Hit(documents[index].tree, documents[index].path, float(score))
 
+    def close(self) -> None:
+        """Let go of the repositories. Safe to call twice."""
+        self._reader.close()
+
 
 def search_words(query: str) -> tuple[str, ...]:
     """The distinct words of a query, lower-cased: three characters or more, no stop words."""

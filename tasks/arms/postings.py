@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.arms.documents import DocumentSet, join_documents
+from tasks.arms.documents import DocumentSet, Versions, join_documents
 from tasks.arms.token_cache import TokenCache, TokenCounts, count_hashes
 
 Scores = NDArray[np.float32]
@@ -22,7 +22,9 @@ Scores = NDArray[np.float32]
 MAXIMUM_ENTRIES = 20_000_000
 """Token counts kept in memory (16 bytes each); beyond, all but the present tree is forgotten."""
 
-MAXIMUM_SEGMENTS = 24
+MERGE_BELOW = 3
+"""A segment less than this many times as large as the next is merged with it, so that there are few
+of them and each entry moves few times."""
 
 _NO_CONTENT = ""
 
@@ -34,6 +36,11 @@ class Segment:
     tokens: NDArray[np.uint64]
     units: NDArray[np.int32]
     counts: NDArray[np.uint32]
+
+    @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.tokens.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +98,7 @@ class _Units:
 
     @property
     def entries(self) -> int:
-        return sum(segment.tokens.size for segment in self.segments)
+        return sum(segment.size for segment in self.segments)
 
     def add(self, units: Iterable[tuple[str, TokenCounts]]) -> None:
         new = dict(units)  # read them all before any is known
@@ -110,14 +117,10 @@ class _Units:
                 np.concatenate([tokens.counts for tokens in new.values()]),
             )
         )
-        if len(self.segments) > MAXIMUM_SEGMENTS:
-            self.segments = [
-                _sort_segment(
-                    np.concatenate([segment.tokens for segment in self.segments]),
-                    np.concatenate([segment.units for segment in self.segments]),
-                    np.concatenate([segment.counts for segment in self.segments]),
-                )
-            ]
+        while (
+            len(self.segments) > 1 and self.segments[-2].size < MERGE_BELOW * self.segments[-1].size
+        ):
+            self.segments[-2:] = [_merge(self.segments[-2], self.segments[-1])]
 
 
 class Postings:
@@ -127,6 +130,7 @@ class Postings:
         self._cache = cache
         self._lock = threading.Lock()
         self._units = _Units()
+        self._versions = Versions()
 
     def view(self, sets: Sequence[DocumentSet]) -> TreePostings:
         """The postings of a tree, or of several together; blobs that are new are loaded first.
@@ -140,6 +144,7 @@ class Postings:
                 self._units = _Units()
             units = self._units
             units.add(self._new_units(sets))
+            self._versions.see(sets)
             documents = join_documents(sets)
             contents = [units.numbers[each.blob or _NO_CONTENT] for each in documents]
             paths = [units.numbers[_path_unit(each.path)] for each in documents]
@@ -157,7 +162,8 @@ class Postings:
         for each in sets:
             blobs = [blob for blob in each.blobs if blob not in known]
             if blobs:
-                yield from self._cache.load(each.repository, blobs).by_blob.items()
+                earlier = self._versions.earlier(each, blobs)
+                yield from self._cache.load(each.objects, blobs, earlier=earlier).by_blob.items()
             for document in each.documents:
                 if _path_unit(document.path) not in known:
                     yield _path_unit(document.path), count_hashes(document.path)
@@ -166,6 +172,14 @@ class Postings:
 def _path_unit(path: str) -> str:
     """The name of a path's unit; no blob id begins so."""
     return f"path {path}"
+
+
+def _merge(first: Segment, second: Segment) -> Segment:
+    return _sort_segment(
+        np.concatenate([first.tokens, second.tokens]),
+        np.concatenate([first.units, second.units]),
+        np.concatenate([first.counts, second.counts]),
+    )
 
 
 def _sort_segment(

@@ -9,9 +9,10 @@ probability below one in ten million.
 from __future__ import annotations
 
 import sqlite3
+import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import blake2b
@@ -22,9 +23,11 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tasks.arms.documents import read_versions
+from tasks.arms.line_changes import count_changes
 from tasks.arms.tokens import TOKENIZER_VERSION, count_tokens
 from tasks.errors import StorageError
-from tasks.git.repository import Repository
+from tasks.git.objects import ObjectReader
 
 Item = TypeVar("Item")
 Reading = Literal["text", "binary", "huge"]
@@ -66,12 +69,21 @@ class TokenCache:
 
     def __init__(self, scratch: Path) -> None:
         self.path = scratch / "tokens" / f"v{TOKENIZER_VERSION}.sqlite3"
+        self._lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
 
-    def load(self, repository: Repository, blob_ids: Iterable[str]) -> LoadedTokens:
+    def load(
+        self,
+        objects: ObjectReader,
+        blob_ids: Iterable[str],
+        *,
+        earlier: Mapping[str, str] | None = None,
+    ) -> LoadedTokens:
         """The token counts of blobs; those not yet known are read, counted and kept.
 
         A blob with a NUL byte in its first 8 KiB is binary and one over 1 MiB is huge: both
-        are counted as such and hold no tokens.
+        are counted as such and hold no tokens. Where `earlier` names a known blob that a new one
+        is a later version of, only the lines that differ are counted.
 
         Raises:
             RepositoryError: A blob is missing from the repository.
@@ -81,7 +93,11 @@ class TokenCache:
         with self._connect() as connection:
             rows = {row.blob: row for row in _select(connection, wanted)}
             missing = [blob for blob in wanted if blob not in rows]
-            for batch in _batches(_count_blobs(repository, missing), _ROWS_PER_WRITE):
+            unknown = set(missing)
+            versions = {new: old for new, old in (earlier or {}).items() if new in unknown}
+            known = {row.blob: row for row in _select(connection, sorted(set(versions.values())))}
+            pairs = {new: known[old] for new, old in versions.items() if old in known}
+            for batch in _batches(_count_blobs(objects, missing, pairs), _ROWS_PER_WRITE):
                 _insert(connection, batch)
                 rows.update((row.blob, row) for row in batch)
         readings = Counter(row.reading for row in rows.values())
@@ -92,22 +108,46 @@ class TokenCache:
             huge=readings["huge"],
         )
 
+    def close(self) -> None:
+        """Close the file. Safe to call twice or while others load; a later load opens it."""
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+
     @contextmanager
     def _connect(self) -> Iterator[sqlite3.Connection]:
+        """A connection for one thread at a time; opening and closing one costs more than a load."""
+        with self._lock:
+            connection = self._idle.pop() if self._idle else None
+        try:
+            connection = connection or self._open()
+            yield connection
+        except BaseException as error:
+            if connection is not None:
+                connection.close()
+            if isinstance(error, sqlite3.Error):
+                raise self._unusable(error) from error
+            raise
+        with self._lock:
+            self._idle.append(connection)
+
+    def _open(self) -> sqlite3.Connection:
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise self._unusable(error) from error
+        connection = sqlite3.connect(
+            self.path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False
+        )
         try:
-            with closing(
-                sqlite3.connect(self.path, timeout=_LOCK_TIMEOUT_SECONDS, isolation_level=None)
-            ) as connection:
-                connection.execute("PRAGMA journal_mode = WAL")
-                connection.execute("PRAGMA synchronous = NORMAL")
-                connection.execute(_SCHEMA)
-                yield connection
-        except sqlite3.Error as error:
-            raise self._unusable(error) from error
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = NORMAL")
+            connection.execute(_SCHEMA)
+        except sqlite3.Error:
+            connection.close()
+            raise
+        return connection
 
     def _unusable(self, error: Exception) -> StorageError:
         return StorageError(
@@ -141,25 +181,41 @@ def hash_token(token: str) -> int:
 
 def count_hashes(text: str) -> TokenCounts:
     """The token counts of a text."""
-    counted = sorted((hash_token(token), count) for token, count in count_tokens(text).items())
+    return _as_arrays({hash_token(token): count for token, count in count_tokens(text).items()})
+
+
+def update_hashes(tokens: TokenCounts, old: str, new: str) -> TokenCounts:
+    """The token counts of `new`, given those of `old`."""
+    changes = count_changes(old, new, count_tokens)
+    changed = _as_arrays({hash_token(token): change for token, change in changes.items()}, "<i8")
+    hashes = np.union1d(tokens.hashes, changed.hashes)
+    counts = np.zeros(hashes.size, dtype=np.int64)
+    counts[np.searchsorted(hashes, tokens.hashes)] = tokens.counts
+    counts[np.searchsorted(hashes, changed.hashes)] += changed.counts
+    return TokenCounts(hashes[counts > 0], counts[counts > 0].astype("<u4"))
+
+
+def _as_arrays(counts: Mapping[int, int], kind: str = "<u4") -> TokenCounts:
+    ordered = sorted(counts)
     return TokenCounts(
-        np.array([token for token, _ in counted], dtype="<u8"),
-        np.array([count for _, count in counted], dtype="<u4"),
+        np.array(ordered, dtype="<u8"), np.array([counts[each] for each in ordered], dtype=kind)
     )
 
 
-def _count_blobs(repository: Repository, blobs: Sequence[str]) -> Iterator[_Row]:
-    if not blobs:
-        return
+def _count_blobs(
+    objects: ObjectReader, blobs: Sequence[str], earlier: Mapping[str, _Row]
+) -> Iterator[_Row]:
+    """Count blobs; `earlier` has the row of an earlier version of some."""
     nothing = count_hashes("")
-    sizes = repository.blob_sizes(blobs)
-    for blob in blobs:
-        if sizes[blob] > HUGE_BYTES:
+    olds = {blob: row.blob for blob, row in earlier.items() if row.reading == "text"}
+    for blob, content, old in read_versions(objects, blobs, olds, limit_bytes=HUGE_BYTES):
+        if content is None:
             yield _Row(blob, "huge", nothing)
-    small = [blob for blob in blobs if sizes[blob] <= HUGE_BYTES]
-    for blob, content in repository.read_blobs(small):
-        if is_binary(content):
+        elif is_binary(content):
             yield _Row(blob, "binary", nothing)
+        elif old is not None:
+            before, now = decode_text(old), decode_text(content)
+            yield _Row(blob, "text", update_hashes(earlier[blob].tokens, before, now))
         else:
             yield _Row(blob, "text", count_hashes(decode_text(content)))
 

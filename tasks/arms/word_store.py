@@ -10,19 +10,26 @@ from __future__ import annotations
 import re
 import threading
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tasks.arms.documents import DocumentSet, join_documents
+from tasks.arms.documents import DocumentSet, Versions, join_documents, read_versions
+from tasks.arms.line_changes import count_changes
 from tasks.arms.token_cache import HUGE_BYTES, decode_text, is_binary
 
 MAXIMUM_ENTRIES = 20_000_000
 """Run counts kept in memory (12 bytes each); beyond, all but the present tree is forgotten."""
 
-MAXIMUM_CHUNKS = 16
+MERGE_BELOW = 3
+"""A chunk less than this many times as large as the next is merged with it, so that there are few
+of them and each entry moves few times."""
+
+LONGEST_CHAIN = 40
+"""A blob whose text builds on so many changes is counted whole again."""
+
 REMEMBERED_WORDS = 10_000
 
 _RUN = re.compile(r"\w+")
@@ -69,6 +76,11 @@ class WordChunk:
         return distinct, counts
 
     @property
+    def size(self) -> int:
+        """The number of entries."""
+        return self.units.size
+
+    @property
     def runs(self) -> list[str]:
         """The distinct runs, in the order of `starts`."""
         return self.text.split("\n") if self.text else []
@@ -76,18 +88,26 @@ class WordChunk:
 
 @dataclass(frozen=True, slots=True)
 class TreeWords:
-    """The documents of one tree by the unit of their content; 0 where there is none."""
+    """The documents of one tree by the unit of their content; unit 0 holds nothing.
+
+    A unit may be told as the change from an earlier one, which may be such a change itself:
+    `changed` and `origins` pair each such unit with every unit that it builds on.
+    """
 
     chunks: tuple[WordChunk, ...]
     total_units: int
     contents: NDArray[np.int32]
+    changed: NDArray[np.int32]
+    origins: NDArray[np.int32]
 
     def count(self, word: str) -> NDArray[np.int64]:
         """How often each document's lower-cased content holds `word`, a lower-case run."""
-        by_unit = np.zeros(self.total_units, dtype=np.int64)
+        told = np.zeros(self.total_units, dtype=np.int64)
         for chunk in self.chunks:
             units, counts = chunk.find(word)
-            by_unit[units] = counts
+            told[units] = counts
+        by_unit = told.copy()
+        np.add.at(by_unit, self.changed, told[self.origins])
         return by_unit[self.contents]
 
 
@@ -105,12 +125,21 @@ class WordStore:
             RepositoryError: A blob cannot be read.
         """
         with self._lock:
-            if sum(chunk.units.size for chunk in self._chunks) > MAXIMUM_ENTRIES:
+            if sum(chunk.size for chunk in self._chunks) > MAXIMUM_ENTRIES:
                 self._forget()
             for each in sets:
                 self._add(each)
-            numbers = [self._numbers[each.blob or ""] for each in join_documents(sets)]
-            return TreeWords(tuple(self._chunks), self._units, np.array(numbers, dtype=np.int32))
+            self._versions.see(sets)
+            contents = [self._numbers[each.blob or ""] for each in join_documents(sets)]
+            pairs = [(unit, origin) for unit in set(contents) for origin in self._origins[unit]]
+            changed, origins = np.array(pairs, dtype=np.int32).reshape(-1, 2).T
+            return TreeWords(
+                tuple(self._chunks),
+                len(self._origins),
+                np.array(contents, dtype=np.int32),
+                changed,
+                origins,
+            )
 
     def count_unread(self, sets: Iterable[DocumentSet]) -> tuple[int, int]:
         """How many blobs of a tree that was viewed are binary, and how many are huge."""
@@ -120,7 +149,8 @@ class WordStore:
 
     def _forget(self) -> None:
         self._numbers = {"": 0}  # unit 0 holds nothing: no content, binary, huge
-        self._units = 1
+        self._origins: list[tuple[int, ...]] = [()]
+        self._versions = Versions()
         self._chunks: list[WordChunk] = []
         self._binary: set[str] = set()
         self._huge: set[str] = set()
@@ -130,49 +160,57 @@ class WordStore:
         if not new:
             return
         numbers: dict[str, int] = {}
-        self._chunks.append(build_chunk(self._read(each, new, numbers)))
+        self._chunks.append(build_chunk(self._count(each, new, numbers)))
         self._numbers.update(numbers)  # only now: a blob that could not be read stays unknown
-        if len(self._chunks) > MAXIMUM_CHUNKS:
-            self._chunks = merge_chunks(self._chunks)
+        while len(self._chunks) > 1 and self._chunks[-2].size < MERGE_BELOW * self._chunks[-1].size:
+            self._chunks[-2:] = [merge_chunks(self._chunks[-2:])]
 
-    def _read(
+    def _count(
         self, each: DocumentSet, blobs: Sequence[str], numbers: dict[str, int]
-    ) -> Iterator[tuple[int, str]]:
-        sizes = each.repository.blob_sizes(blobs)
-        small = [blob for blob in blobs if sizes[blob] <= HUGE_BYTES]
-        huge = [blob for blob in blobs if sizes[blob] > HUGE_BYTES]
-        self._huge.update(huge)
-        numbers.update(dict.fromkeys(huge, 0))
-        for blob, content in each.repository.read_blobs(small):
+    ) -> Iterator[tuple[int, Mapping[str, int]]]:
+        """The counts of each new blob, or their change where it is a version of a known one."""
+        earlier = {
+            blob: old
+            for blob, old in self._versions.earlier(each, blobs).items()
+            if self._numbers[old] and len(self._origins[self._numbers[old]]) < LONGEST_CHAIN
+        }
+        for blob, content, old in read_versions(
+            each.objects, blobs, earlier, limit_bytes=HUGE_BYTES
+        ):
             numbers[blob] = 0
-            if is_binary(content):
+            if content is None:
+                self._huge.add(blob)
+            elif is_binary(content):
                 self._binary.add(blob)
             else:
-                numbers[blob] = self._units
-                self._units += 1
-                yield numbers[blob], decode_text(content)
+                numbers[blob] = len(self._origins)
+                if old is None:
+                    self._origins.append(())
+                    yield numbers[blob], count_runs(decode_text(content))
+                else:
+                    origin = self._numbers[earlier[blob]]
+                    self._origins.append((*self._origins[origin], origin))
+                    before, now = decode_text(old), decode_text(content)
+                    yield numbers[blob], count_changes(before, now, count_runs)
 
 
-def build_chunk(texts: Iterable[tuple[int, str]]) -> WordChunk:
-    """A chunk of numbered texts."""
+def count_runs(text: str) -> Counter[str]:
+    """How often each run of word characters occurs in the lower-cased text."""
+    return Counter(_RUN.findall(text.lower()))
+
+
+def build_chunk(counted: Iterable[tuple[int, Mapping[str, int]]]) -> WordChunk:
+    """A chunk of units with the counts of their runs, which may be negative changes."""
     numbers: dict[str, int] = {}
     rows = []
-    for unit, text in texts:
-        counted = Counter(_RUN.findall(text.lower()))
-        runs = [numbers.setdefault(run, len(numbers)) for run in counted]
-        rows.append(_rows(np.array(runs, dtype=np.int64), unit, list(counted.values())))
+    for unit, counts in counted:
+        runs = [numbers.setdefault(run, len(numbers)) for run in counts]
+        rows.append(_rows(np.array(runs, dtype=np.int64), unit, list(counts.values())))
     return _sort_chunk(list(numbers), rows)
 
 
-def merge_chunks(chunks: Sequence[WordChunk]) -> list[WordChunk]:
-    """Fewer chunks with the same entries: the first stays by itself while it is the largest."""
-    rest = list(chunks[1:])
-    if sum(chunk.units.size for chunk in rest) > chunks[0].units.size:
-        return [_merge(chunks)]
-    return [chunks[0], _merge(rest)]
-
-
-def _merge(chunks: Sequence[WordChunk]) -> WordChunk:
+def merge_chunks(chunks: Sequence[WordChunk]) -> WordChunk:
+    """One chunk with the entries of several, none of which share a unit."""
     numbers: dict[str, int] = {}
     rows = []
     for chunk in chunks:

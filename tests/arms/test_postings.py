@@ -15,7 +15,7 @@ from tasks.arms.bm25_index import Bm25Index
 from tasks.arms.documents import CorpusReader, DocumentSet
 from tasks.arms.postings import Postings
 from tasks.arms.token_cache import TokenCache, hash_token
-from tasks.git.repository import Repository
+from tasks.git.objects import ObjectReader
 from tests.arms.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]
@@ -53,12 +53,12 @@ def sets_at(repo: GitRepo, commit: str) -> tuple[DocumentSet, ...]:
     return CorpusReader(Corpus(trees={".": tree})).list_trees()
 
 
-@pytest.mark.parametrize("segments", [1, 24])
+@pytest.mark.parametrize("merge_below", [0, 3])
 def test_score_trees_of_a_history_equals_bm25s_bit_for_bit(
-    make_repo: MakeRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, segments: int
+    make_repo: MakeRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merge_below: int
 ) -> None:
     """One growing store scores every tree exactly as an index of that tree alone does."""
-    monkeypatch.setattr(postings_module, "MAXIMUM_SEGMENTS", segments)
+    monkeypatch.setattr(postings_module, "MERGE_BELOW", merge_below)
     repo = make_repo()
     cache = TokenCache(tmp_path)
     postings = Postings(cache)
@@ -111,11 +111,11 @@ def test_view_failed_load_is_tried_again(
     sets = sets_at(repo, repo.head.commit)
     postings = Postings(TokenCache(tmp_path))
     with monkeypatch.context() as patch:
-        patch.setattr(Repository, "read_blobs", _fail)
+        patch.setattr(ObjectReader, "read_blobs", _fail)
         with pytest.raises(OSError, match="gone"):
             postings.view(sets)
     assert postings.view(sets).score([hash_token("alpha")], k1=1.5, b=0.75).tolist()[0] > 0
 
 
-def _fail(*_: object) -> None:
+def _fail(*_: object, **__: object) -> None:
     raise OSError("gone")

@@ -12,6 +12,7 @@ import pytest
 
 from tasks.arms.token_cache import HUGE_BYTES, LoadedTokens, TokenCache, count_hashes, hash_token
 from tasks.errors import StorageError
+from tasks.git.objects import ObjectReader
 from tasks.git.repository import Repository
 from tests.arms.conftest import GitRepo
 
@@ -20,13 +21,13 @@ MakeRepo = Callable[..., GitRepo]
 
 def load(cache: TokenCache, repo: GitRepo, revision: str = "HEAD") -> LoadedTokens:
     entries = repo.open().list_tree(revision)
-    return cache.load(repo.open(), [entry.object_id for entry in entries])
+    return cache.load(ObjectReader(repo.open().git_dir), [entry.object_id for entry in entries])
 
 
 def load_in_process(scratch: Path, path: Path) -> int:
     repository = Repository.open(path)
     blobs = [entry.object_id for entry in repository.list_tree("HEAD")]
-    return len(TokenCache(scratch).load(repository, blobs).by_blob)
+    return len(TokenCache(scratch).load(ObjectReader(repository.git_dir), blobs).by_blob)
 
 
 def test_load_new_blobs_counts_their_tokens(make_repo: MakeRepo, tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from tasks.arms import word_store as word_store_module
 from tasks.arms.base import Corpus, CorpusTree
 from tasks.arms.documents import CorpusReader, DocumentSet
-from tasks.arms.word_store import WordStore, build_chunk, merge_chunks
-from tasks.git.repository import Repository
+from tasks.arms.word_store import WordStore, build_chunk, count_runs, merge_chunks
+from tasks.git.objects import ObjectReader
 from tests.arms.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]
@@ -28,7 +28,7 @@ def count_slowly(text: str, word: str) -> int:
 @given(texts, words)
 def test_find_any_text_equals_counting_in_it(contents: list[str], word: str) -> None:
     """Weighted counts over distinct runs are the counts of `str.count`."""
-    chunk = build_chunk(enumerate(contents))
+    chunk = build_chunk((n, count_runs(text)) for n, text in enumerate(contents))
     units, counts = chunk.find(word)
     got = dict(zip(units.tolist(), counts.tolist(), strict=True))
     expected = {n: count_slowly(text, word) for n, text in enumerate(contents)}
@@ -40,12 +40,10 @@ def test_merge_chunks_any_chunks_find_the_same(
     first: list[str], second: list[str], third: list[str], word: str
 ) -> None:
     """Merging changes how entries are kept, not what they say."""
-    numbered = list(enumerate([*first, *second, *third]))
+    numbered = [(n, count_runs(text)) for n, text in enumerate([*first, *second, *third])]
     cut, end = len(first), len(first) + len(second)
     chunks = [build_chunk(part) for part in (numbered[:cut], numbered[cut:end], numbered[end:])]
-    merged = merge_chunks(chunks)
-    assert len(merged) < len(chunks)
-    assert totals(merged, word) == totals(chunks, word)
+    assert totals([merge_chunks(chunks)], word) == totals(chunks, word)
 
 
 def totals(chunks: list[word_store_module.WordChunk], word: str) -> dict[int, int]:
@@ -59,17 +57,20 @@ def sets_at(repo: GitRepo) -> tuple[DocumentSet, ...]:
     return CorpusReader(Corpus(trees={".": tree})).list_trees()
 
 
-@pytest.mark.parametrize("limit", [0, 10**9])
+@pytest.mark.parametrize(("limit", "chain"), [(0, 40), (10**9, 40), (10**9, 2)])
 def test_view_trees_of_a_history_count_as_their_files_do(
-    make_repo: MakeRepo, monkeypatch: pytest.MonkeyPatch, limit: int
+    make_repo: MakeRepo, monkeypatch: pytest.MonkeyPatch, limit: int, chain: int
 ) -> None:
     """One growing store counts every tree as reading its files does, even when it forgets."""
     monkeypatch.setattr(word_store_module, "MAXIMUM_ENTRIES", limit)
-    monkeypatch.setattr(word_store_module, "MAXIMUM_CHUNKS", 3)
+    monkeypatch.setattr(word_store_module, "LONGEST_CHAIN", chain)
     repo, store = make_repo(), WordStore()
     for number in range(8):
-        content = f"Word{number} sub-word in_words " * number
-        repo.commit({f"f{number}.py": content, "same.py": content, "bin": b"word\0"})
+        content = f"Word{number} sub-word in_words\n" * number
+        longer = "".join(f"line {n} of Words{n % 3}\n" for n in range(number, 2 * number))
+        repo.commit(
+            {f"f{number}.py": content, "same.py": content, "grow.py": longer, "bin": b"word\0"}
+        )
         sets = sets_at(repo)
         view = store.view(sets)
         for word in ("word", f"word{number}", "absent"):
@@ -84,7 +85,7 @@ def test_view_trees_of_a_history_count_as_their_files_do(
 def test_count_more_words_than_remembered_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory of looked-for words is bounded and never wrong."""
     monkeypatch.setattr(word_store_module, "REMEMBERED_WORDS", 2)
-    chunk = build_chunk([(1, "one two three four")])
+    chunk = build_chunk([(1, count_runs("one two three four"))])
     for word in re.findall(r"\w+", "one two three four one two"):
         assert [values.tolist() for values in chunk.find(word)] == [[1], [1]]
         assert len(chunk.found) <= 2
@@ -96,11 +97,11 @@ def test_view_failed_read_is_tried_again(
     """A blob that could not be read once is not taken for an empty one afterwards."""
     repo, store = make_repo(files={"a.py": "word"}), WordStore()
     with monkeypatch.context() as patch:
-        patch.setattr(Repository, "read_blobs", _fail)
+        patch.setattr(ObjectReader, "read_blobs", _fail)
         with pytest.raises(OSError, match="gone"):
             store.view(sets_at(repo))
     assert store.view(sets_at(repo)).count("word").tolist() == [1]
 
 
-def _fail(*_: object) -> None:
+def _fail(*_: object, **__: object) -> None:
     raise OSError("gone")

@@ -1,0 +1,39 @@
+"""Counting the lines that differ instead of the whole text."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.arms.line_changes import count_changes
+from tasks.arms.token_cache import count_hashes, update_hashes
+from tasks.arms.word_store import count_runs
+
+lines = st.sampled_from(
+    ["def get_default(self):", "  return 1", "", "ΑΣ ΣΑΣ", "a\rb", "x x", "İ y"]
+)
+texts = st.lists(lines, max_size=12).map("\n".join)
+
+
+@given(texts, texts)
+def test_count_changes_any_versions_add_up_to_the_later(old: str, new: str) -> None:
+    """Counts of the earlier text plus the changes are those of the later one."""
+    counts = Counter(count_runs(old))
+    counts.update(count_changes(old, new, count_runs))
+    assert {run: count for run, count in counts.items() if count} == count_runs(new)
+
+
+@given(texts, texts)
+def test_update_hashes_any_versions_equals_counting_anew(old: str, new: str) -> None:
+    """Both ways give the same arrays, order and types included."""
+    got, expected = update_hashes(count_hashes(old), old, new), count_hashes(new)
+    assert got.hashes.tolist() == expected.hashes.tolist()
+    assert got.counts.tolist() == expected.counts.tolist()
+    assert (got.hashes.dtype, got.counts.dtype) == (expected.hashes.dtype, expected.counts.dtype)
+
+
+def test_count_changes_same_text_is_nothing() -> None:
+    """No change, nothing to count; a line that moved is no change."""
+    assert count_changes("a b\nc", "c\na b", count_runs) == {}
