@@ -33,6 +33,7 @@ from tasks.report.model import (
 )
 from tasks.report.record import RunRecord
 from tasks.report.registered import changes_after_the_fact
+from tasks.report.strata import split_by_strata, weight_to_production
 from tasks.report.warnings import collect_warnings
 from tasks.run.capture import Capture
 from tasks.run.manifest import Manifest
@@ -97,6 +98,10 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         bars=list(analysis.bars),
         warnings=list(collect_warnings(record, answers, arm_parts)),
         reasons=list(analysis.reasons),
+        strata=split_by_strata(record.tasks, config, analysis.scores),
+        production=weight_to_production(
+            record.tasks, config, analysis.scores, manifest.lock["panel"].get("population")
+        ),
         method=METHOD_VERSION,
     )
     return BuiltReport(report=report, score_rows=list(_score_rows(record, analysis, nothing)))
@@ -211,6 +216,7 @@ def _panel(record: RunRecord) -> PanelPart:
             effective_shapes=distribution.effective_shapes,
         ),
         kind=manifest.config.panel.kind,
+        names_gold_share=distribution.names_gold_share,
         uses=[use.model_dump(mode="json") for use in manifest.config.panel.used_for],
         changes_after_the_fact=changes_after_the_fact(manifest),
     )

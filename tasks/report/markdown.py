@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.report import words
 from tasks.report.model import Report
+from tasks.report.strata import production_lines
 
 
 def render_markdown(report: Report) -> str:
@@ -50,6 +51,7 @@ def _lines(report: Report) -> Iterator[str]:
             ),
         )
     yield ""
+    yield from (f"- {line}" for line in production_lines(report))
     yield from (f"- {line}" for line in words.bar_lines(report))
     yield from (f"- warning: {warning}" for warning in report.warnings)
 

@@ -54,6 +54,7 @@ class PanelPart(Part):
     drops: dict[str, int]
     distribution: DistributionPart
     kind: str = ""
+    names_gold_share: float | None = None
     uses: list[dict[str, str]] = []
     changes_after_the_fact: list[str] = []
 
@@ -141,6 +142,21 @@ class BarPart(Part):
     against: str | None = None
 
 
+class ProductionPart(Part):
+    """An arm's primary measure weighted to the dev tasks that the sample was drawn from.
+
+    `estimate` is over the strata that were asked, which hold `coverage` of the dev tasks;
+    `lowest` and `highest` count the rest as 0 and as 1.
+    """
+
+    tasks: int
+    estimate: float
+    standard_error: float | None
+    lowest: float
+    highest: float
+    coverage: float
+
+
 class Report(Part):
     """All that a run has to say."""
 
@@ -164,6 +180,7 @@ class Report(Part):
     warnings: list[str]
     reasons: list[str] = []
     strata: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
+    production: dict[str, ProductionPart] = {}
     method: str = ""
 
     def to_json(self) -> str:

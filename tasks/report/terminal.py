@@ -9,6 +9,7 @@ from rich.text import Text
 
 from tasks.report import words
 from tasks.report.model import GatePart, Report
+from tasks.report.strata import production_lines
 
 _VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
 
@@ -33,6 +34,8 @@ def print_report(report: Report, console: Console) -> None:
         console.print()
         _print(console, words.gate_line(report, gate))
         console.print(_gate_table(gate, report.counts.tasks))
+    for line in production_lines(report):
+        _print(console, line)
     for line in words.bar_lines(report):
         _print(console, line, "bold red" if "FAILED" in line else "green")
     for warning in report.warnings:

@@ -244,8 +244,9 @@ def panel_line(report: Report) -> str:
 
 def distribution_line(report: Report) -> str:
     """The answer distribution of the asked tasks."""
-    spread = report.panel.distribution
+    spread, named = report.panel.distribution, report.panel.names_gold_share
+    names = "" if named is None else f"; {named:.0%} of the queries name a gold file"
     return (
         f"answers: {spread.shapes} shapes, the commonest has {spread.top_share:.0%}, "
-        f"{spread.effective_shapes:.1f} effective"
+        f"{spread.effective_shapes:.1f} effective{names}"
     )

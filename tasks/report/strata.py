@@ -1,0 +1,159 @@
+"""A run split by stratum, and weighted back to the tasks that the sample was drawn from. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import polars as pl
+
+from tasks.config import Config
+from tasks.errors import PanelError, UsageError
+from tasks.freeze.population import estimate_production
+from tasks.freeze.split import UNDATED, task_instant
+from tasks.records import Task
+from tasks.report.model import ProductionPart, Report
+
+UNMARKED = "unmarked"
+CUTOFF = "knowledge_cutoff"
+
+Strata = dict[str, dict[str, dict[str, dict[str, float]]]]
+"""Stratum → its value → arm → the primary measure, and `n`, the number of its tasks."""
+
+
+def split_by_strata(tasks: Sequence[Task], config: Config, scores: pl.DataFrame) -> Strata:
+    """Every arm's primary measure in each part of every stratum; the parts add up to the panel.
+
+    The strata are those that mining marked, and one for each date that an arm declares as its
+    `knowledge_cutoff`: tasks up to that day may have been seen in training.
+    """
+    means = _task_means(scores, config.primary)
+    found: Strata = {}
+    for stratum, marks in _marks(tasks, config).items():
+        members: dict[str, list[str]] = {}
+        for task_id, value in marks.items():
+            members.setdefault(value, []).append(task_id)
+        found[stratum] = {
+            value: {
+                arm: {
+                    config.primary: sum(by_task[task_id] for task_id in ids) / len(ids),
+                    "n": float(len(ids)),
+                }
+                for arm, by_task in means.items()
+            }
+            for value, ids in sorted(members.items())
+        }
+    return found
+
+
+def weight_to_production(
+    tasks: Sequence[Task],
+    config: Config,
+    scores: pl.DataFrame,
+    population: Mapping[str, Any] | None,
+) -> dict[str, ProductionPart]:
+    """Every arm's primary measure, weighted to the dev part that the sample was drawn from.
+
+    Empty where the sample is all of it, so that the plain score says the same, and for panels
+    whose lock keeps no population.
+    """
+    if not population or population["tasks"] <= len(tasks):
+        return {}
+    return {
+        arm: _production(by_task, tasks, population)
+        for arm, by_task in _task_means(scores, config.primary).items()
+    }
+
+
+def strata_names(report: Report) -> list[str]:
+    """What a report can be split by."""
+    return sorted(report.strata)
+
+
+def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[str]]]:
+    """The headers and rows of a report split by one stratum.
+
+    Raises:
+        UsageError: The run has no such stratum.
+    """
+    parts = report.strata.get(stratum)
+    if parts is None:
+        known = ", ".join(strata_names(report)) or "none: its tasks are not marked"
+        raise UsageError(f"run {report.run_id} has no stratum {stratum!r}; it has {known}")
+    withheld = {arm.name for arm in report.arms if arm.is_withheld}
+    arms = [arm.name for arm in report.arms if arm.role != "null"]
+    headers = [stratum, "", "tasks", *(f"{arm} {report.primary}" for arm in arms)]
+    rows = []
+    for value, by_arm in parts.items():
+        tasks = next(iter(by_arm.values()))["n"]
+        cells = [
+            "withheld" if arm in withheld else f"{by_arm[arm][report.primary]:.3f}" for arm in arms
+        ]
+        rows.append([value, "", f"{tasks:.0f}", *cells])
+    return headers, rows
+
+
+def production_lines(report: Report) -> Iterator[str]:
+    """Both questions answered, one line per arm whose score is not withheld."""
+    if report.evidence in ("invalid", "incomplete"):
+        return
+    for arm in report.arms:
+        part = report.production.get(arm.name)
+        if part is None or arm.is_withheld:
+            continue
+        balanced = arm.measures[report.primary].value
+        spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
+        rest = ""
+        if part.coverage < 1:
+            rest = (
+                f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
+                f"{part.lowest:.3f} and {part.highest:.3f}"
+            )
+        yield (
+            f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
+            f"for production {part.estimate:.3f}{spread} (weighted to {part.tasks} dev tasks{rest})"
+        )
+
+
+def _production(
+    by_task: Mapping[str, float], tasks: Sequence[Task], population: Mapping[str, Any]
+) -> ProductionPart:
+    found = estimate_production(by_task, tasks, population)
+    return ProductionPart(
+        tasks=population["tasks"],
+        estimate=found.estimate,
+        standard_error=found.standard_error,
+        lowest=found.lowest,
+        highest=found.highest,
+        coverage=found.coverage,
+    )
+
+
+def _task_means(scores: pl.DataFrame, measure: str) -> dict[str, dict[str, float]]:
+    """The scores by arm and task."""
+    found: dict[str, dict[str, float]] = {}
+    chosen = scores.filter(pl.col("measure") == measure)
+    for arm, task_id, value in chosen.select("arm", "task_id", "value").iter_rows():
+        found.setdefault(arm, {})[task_id] = value
+    return found
+
+
+def _marks(tasks: Sequence[Task], config: Config) -> dict[str, dict[str, str]]:
+    """Stratum → task → its value there."""
+    names = dict.fromkeys(name for task in tasks for name in sorted(task.strata))
+    marks = {name: {task.id: task.strata.get(name, UNMARKED) for task in tasks} for name in names}
+    cutoffs = {arm.knowledge_cutoff for arm in config.arms if arm.knowledge_cutoff is not None}
+    for cutoff in sorted(cutoffs):
+        marks[f"{CUTOFF} {cutoff}"] = {task.id: _age(task, cutoff) for task in tasks}
+    return marks
+
+
+def _age(task: Task, cutoff: dt.date) -> str:
+    try:
+        instant = task_instant(task)
+    except PanelError:
+        return "undated"
+    if instant == UNDATED:
+        return "undated"
+    return "older" if instant.date() <= cutoff else "newer"
