@@ -76,24 +76,22 @@ def test_read_lock_of_another_version_says_so(lab: EvaluationLab) -> None:
         read_lock(lab.files)
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "name"),
-    [
-        ('rule = "all"', 'rule = "random"', "sample.rule"),
-        ('rule = "all"', 'rule = "all"\nseed = 1', "sample.seed"),
-        ("[run]", "[measure]\nmargin_tasks = 0\n[run]", "measure.margin_tasks"),
-        ("[run]", '[measure]\nprimary = "f1"\n[run]', "measure.also, measure.primary"),
-        ("[run]", '[[bar]]\narm="reader"\nmeasure="f1"\nat_least=0.1\n[run]', "bar"),
-        ("[run]", "[split]\nsealed_fraction = 0.5\n[run]", "split"),
-        ("[run]", "[holdout]\nopenings = 2\n[run]", "holdout"),
-        ('answer = "set"', 'answer = "set"\nmax_gold = 3', "panel.max_gold"),
-    ],
-)
-def test_read_frozen_panel_with_changed_settings_names_them(
-    lab: EvaluationLab, old: str, new: str, name: str
-) -> None:
+SETTINGS = {
+    "sample.rule": ('rule = "all"', 'rule = "random"'),
+    "sample.seed": ('rule = "all"', 'rule = "all"\nseed = 1'),
+    "measure.margin_tasks": ("[run]", "[measure]\nmargin_tasks = 0\n[run]"),
+    "measure.also, measure.primary": ("[run]", '[measure]\nprimary = "f1"\n[run]'),
+    "bar": ("[run]", '[[bar]]\narm = "reader"\nmeasure = "f1"\nat_least = 0.1\n[run]'),
+    "split": ("[run]", "[split]\nsealed_fraction = 0.5\n[run]"),
+    "holdout": ("[run]", "[holdout]\nopenings = 2\n[run]"),
+    "panel.max_gold": ('answer = "set"', 'answer = "set"\nmax_gold = 3'),
+}
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_read_frozen_panel_with_changed_settings_names_them(lab: EvaluationLab, name: str) -> None:
     """Whatever was registered before the run cannot change after it unseen."""
-    lab.write(CONFIG.replace(old, new, 1))
+    lab.write(CONFIG.replace(*SETTINGS[name], 1))
 
     with pytest.raises(LockError, match=f"no longer says what was frozen: {name} changed"):
         lab.load()

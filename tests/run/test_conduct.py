@@ -394,7 +394,7 @@ def test_landing_that_fails_lets_go_of_the_run_and_keeps_the_answers(
     assert not list(counted.warehouse.glob("*/.*.tmp"))
 
 
-def test_run_of_a_method_that_is_too_fast_did_not_run(lab: EvaluationLab) -> None:
+def test_run_that_is_too_fast_did_not_run(lab: EvaluationLab) -> None:
     """Faster than the registered minimum nothing can have run."""
     lab.write(CONFIG + "\n[measure]\nminimum_seconds_per_answer = 30.0\n")
     lab.freeze(force=True)
