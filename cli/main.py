@@ -20,6 +20,7 @@ COMMANDS: Final = {
     "trend": ("cli.trend", "Show a measure over the measured points."),
     "report": ("cli.report", "Print the report of a run again."),
     "runs": ("cli.runs", "List the runs in the warehouse."),
+    "panels": ("cli.panels", "Compare panels, each beside what it was used for."),
     "show": ("cli.show", "Show the answers of a run: query, gold, answer."),
     "why": ("cli.why", "Explain why an answer was executed or replayed."),
     "holdout": ("cli.holdout", "Open the sealed part, or list its openings."),

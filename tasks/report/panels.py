@@ -1,0 +1,134 @@
+"""The panels that were asked, each with what it was used for and its newest run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from tasks.analyse.oracles import refuse_verdict
+from tasks.config import Config, parse_config
+from warehouse.reader import connect, select_rows
+
+UNDECLARED = "not declared"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelScore:
+    """One arm at the primary measure in a panel's newest run; None where it is withheld."""
+
+    arm: str
+    role: str
+    value: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PanelLine:
+    """One panel. `uses` is its contamination ledger, by date; `openings` are those of its sealed
+    part, as the newest run's lock knew them."""
+
+    name: str
+    digest: str
+    tasks: int
+    runs: int
+    newest_run: str
+    newest_at: str
+    verdict: str
+    primary: str
+    uses: tuple[str, ...]
+    sealed: int
+    openings: int
+    scores: tuple[PanelScore, ...]
+
+    def to_values(self) -> dict[str, Any]:
+        """The line as JSON values."""
+        return asdict(self)
+
+
+def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
+    """Every panel in the warehouse by its newest run, newest first.
+
+    What a panel was used for is read from the configuration of that run, where `used_for` says so.
+    """
+    connection = connect(warehouse)
+    rows = select_rows(
+        connection,
+        "SELECT run_id, name, panel_digest, verdict, evidence, manifest, "
+        "strftime(started_at, '%Y-%m-%dT%H:%M:%SZ') AS started_at, "
+        "count(*) OVER (PARTITION BY panel_digest) AS runs FROM runs "
+        "WHERE ? IS NULL OR name = ? "
+        "QUALIFY row_number() OVER (PARTITION BY panel_digest ORDER BY run_id DESC) = 1 "
+        "ORDER BY run_id DESC",
+        [name, name],
+    )
+    return [_line(connection, row) for row in rows]
+
+
+def use_words(config: Config) -> tuple[str, ...]:
+    """The contamination ledger of a panel, oldest first."""
+    uses = sorted(config.panel.used_for, key=lambda use: use.since)
+    return tuple(
+        f"{use.use} since {use.since}{f' ({use.note})' if use.note else ''}" for use in uses
+    )
+
+
+def panel_lines(panel: PanelLine) -> Iterator[str]:
+    """A panel in sentences: what it is, what it was used for, what its newest run found."""
+    yield (
+        f"{panel.name} {panel.digest[:19]} · {panel.tasks} tasks · {panel.runs} runs · newest "
+        f"{panel.newest_run} of {panel.newest_at}: {panel.verdict}"
+    )
+    yield f"  used for: {'; '.join(panel.uses) or UNDECLARED}"
+    if panel.sealed:
+        times = "once" if panel.openings == 1 else f"{panel.openings} times"
+        yield f"  sealed: {panel.sealed} tasks, opened {times}"
+    scores = [
+        f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
+        for score in panel.scores
+    ]
+    yield f"  {panel.primary}: {', '.join(scores) or 'no arm'}"
+
+
+def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine:
+    manifest = json.loads(row["manifest"])
+    config = parse_config(manifest["config"], source="the run's manifest")
+    lock = manifest["lock"]
+    found = select_rows(
+        connection,
+        "SELECT arm, role, value, measured_nothing FROM arm_scores "
+        "WHERE run_id = ? AND measure = ? ORDER BY arm",
+        [row["run_id"], config.primary],
+    )
+    is_evidence = row["evidence"] not in ("invalid", "incomplete")
+    refused = {
+        arm.name
+        for arm in config.arms
+        if refuse_verdict(arm.name, arm.component, config.panel.gold_from) is not None
+    }
+    return PanelLine(
+        name=row["name"],
+        digest=row["panel_digest"],
+        tasks=lock["panel"]["tasks"],
+        runs=row["runs"],
+        newest_run=row["run_id"],
+        newest_at=row["started_at"],
+        verdict=row["verdict"],
+        primary=config.primary,
+        uses=use_words(config),
+        sealed=(lock.get("sealed") or {}).get("count", 0),
+        openings=(lock.get("holdout") or {}).get("count", 0),
+        scores=tuple(
+            PanelScore(
+                arm=score["arm"],
+                role=score["role"],
+                value=(
+                    score["value"]
+                    if is_evidence and not score["measured_nothing"] and score["arm"] not in refused
+                    else None
+                ),
+            )
+            for score in found
+        ),
+    )
