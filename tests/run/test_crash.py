@@ -1,0 +1,23 @@
+"""Killed at any moment, a run loses at most the answers in flight."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.crashes import kill_and_check
+from tests.evaluations import EvaluationLab
+
+SLOW = """
+def answer(query, plain=answer):
+    time.sleep(0.004)
+    return plain(query)
+"""
+
+
+def test_kill_at_random_moments_and_resume_ends_with_exactly_the_planned_rows(
+    tmp_path: Path,
+) -> None:
+    """Eight kills at seeded moments of runs of 300 answers; the soak has fifty."""
+    lab = EvaluationLab(tmp_path).prepare(300, arm=SLOW)
+
+    kill_and_check(lab, kills=8, seed=11, most_seconds=0.8)
