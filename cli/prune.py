@@ -1,0 +1,78 @@
+"""`coldrun prune`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+from cli.options import catch_errors, scratch_option, warehouse_option
+
+
+@click.command(
+    "prune",
+    epilog="""\b
+Examples:
+  coldrun prune --dry-run
+  coldrun prune --older-than 7
+""",
+)
+@click.option(
+    "--older-than",
+    "days",
+    type=click.FloatRange(min=0),
+    default=30,
+    show_default=True,
+    metavar="DAYS",
+    help="Remove what was not used for this long; 0 removes all that is not in use.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
+@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@warehouse_option
+@scratch_option
+@catch_errors
+def command(
+    days: float, dry_run: bool, json_file: str | None, warehouse: Path, scratch: Path
+) -> None:
+    """Free scratch space: clones, corpora, checkouts, token counts, what dead runs left.
+
+    All of it is made again when it is needed. Measured data is in the warehouse, which is never
+    touched. Refuses while a run is being written.
+    """
+    from cli.options import people_console, write_json
+    from tasks.run.prune import KINDS, find_prunable, prune, refuse_while_running
+
+    if not dry_run:
+        refuse_while_running(warehouse, scratch)
+    found = find_prunable(scratch, unused_for_days=days)
+    gone = found if dry_run else prune(scratch, found, unused_for_days=days)
+    freed = sum(entry.size_bytes for entry in gone)
+    if json_file is not None:
+        values = {
+            "is_dry_run": dry_run,
+            "freed_bytes": freed,
+            "removed": [entry.to_values() for entry in gone],
+        }
+        write_json(json_file, json.dumps(values, indent=1))
+    if json_file == "-":
+        return
+    console = people_console()
+    for kind, meaning in KINDS.items():
+        mine = [entry for entry in gone if entry.kind == kind]
+        if mine:
+            size = _size_words(sum(entry.size_bytes for entry in mine))
+            console.print(f"{size:>9}  {len(mine):4d} {meaning}", soft_wrap=True)
+    what = "would be freed" if dry_run else "freed"
+    console.print(f"{_size_words(freed):>9}  {what} in {scratch}", soft_wrap=True)
+    left = len(found) - len(gone)
+    if left:
+        console.print(f"{left} are in use and were left", soft_wrap=True)
+
+
+def _size_words(size: float) -> str:
+    for unit in ("B", "kB", "MB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} GB"

@@ -1,0 +1,109 @@
+"""`coldrun prune`: scratch space goes, measured data stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from cli.prune import command
+from tasks.run.capture import hold_run
+from tasks.run.locks import take_lock
+from tests.evaluations import EvaluationLab
+
+OLD = time.time() - 40 * 86_400
+
+
+@pytest.fixture
+def lab(tmp_path: Path) -> EvaluationLab:
+    """A scratch folder with one of each kind, all old, and a run in the warehouse."""
+    made = EvaluationLab(tmp_path).prepare()
+    made.run()
+    for name in ("corpora/aa", "clones/bb.git", "points/cc", "try/dd", "sessions/run/ee"):
+        folder = made.scratch / name
+        folder.mkdir(parents=True)
+        (folder / "file").write_bytes(b"x" * 1000)
+        os.utime(folder, (OLD, OLD))
+    (made.scratch / "corpora" / "aa.complete").write_text("{}")
+    (made.scratch / "tokens").mkdir(exist_ok=True)
+    (made.scratch / "tokens" / "v0.sqlite3").write_bytes(b"y" * 500)
+    os.utime(made.scratch / "tokens" / "v0.sqlite3", (OLD, OLD))
+    (made.scratch / "prefect" / "own").mkdir(parents=True)
+    return made
+
+
+def call(lab: EvaluationLab, *arguments: str) -> Result:
+    folders = ["--scratch", str(lab.scratch), "--warehouse", str(lab.warehouse)]
+    return CliRunner().invoke(command, [*arguments, *folders])
+
+
+def test_prune_removes_what_is_old_and_shows_what_it_frees(lab: EvaluationLab) -> None:
+    """Each kind with its size; the stamp of a corpus goes too, Prefect's folder stays."""
+    done = call(lab)
+    assert done.exit_code == 0, done.output
+    assert "freed in" in done.output
+    for kind in ("corpora", "clones", "points", "try", "tokens"):
+        assert [path.suffix for path in (lab.scratch / kind).iterdir() if path.suffix] in (
+            [],
+            [".lock"],
+        ), kind
+    assert not (lab.scratch / "corpora" / "aa.complete").exists()
+    assert (lab.scratch / "prefect" / "own").is_dir()
+
+
+def test_prune_dry_run_removes_nothing(lab: EvaluationLab) -> None:
+    """The same list, and all is still there."""
+    values = json.loads(call(lab, "--dry-run", "--json", "-").stdout)
+    kinds = {entry["kind"] for entry in values["removed"]}
+    assert kinds >= {"corpora", "clones", "points", "try", "tokens", "sessions"}
+    assert values["freed_bytes"] >= 5500
+    assert (lab.scratch / "corpora" / "aa" / "file").exists()
+
+
+def test_prune_leaves_what_is_young_or_in_use(lab: EvaluationLab) -> None:
+    """Age is the time since the last use; a session that is alive is never touched."""
+    os.utime(lab.scratch / "clones" / "bb.git")
+    lock = take_lock(lab.scratch / "sessions" / "run" / "ee.lock")
+    used = take_lock(lab.scratch / "points" / "cc.use", is_shared=True)
+    os.utime(lab.scratch / "points" / "cc.use", (OLD, OLD))
+    try:
+        call(lab)
+        assert (lab.scratch / "clones" / "bb.git" / "file").exists()
+        assert (lab.scratch / "sessions" / "run" / "ee" / "file").exists()
+        assert (lab.scratch / "points" / "cc" / "file").exists()
+    finally:
+        lock.release()
+        used.release()
+    call(lab, "--older-than", "0")
+    assert not (lab.scratch / "sessions" / "run" / "ee").exists()
+    assert not (lab.scratch / "clones" / "bb.git").exists()
+
+
+def test_prune_never_touches_the_warehouse(lab: EvaluationLab) -> None:
+    """Byte for byte as it was."""
+    before = {path: path.read_bytes() for path in lab.warehouse.rglob("*") if path.is_file()}
+    call(lab, "--older-than", "0")
+    after = {path: path.read_bytes() for path in lab.warehouse.rglob("*") if path.is_file()}
+    assert after == before
+
+
+def test_prune_while_a_run_is_written_is_refused(lab: EvaluationLab) -> None:
+    """A run needs its clone and its corpus until it is done."""
+    with hold_run(lab.warehouse, "20260801-000000-aaaaaaaa"):
+        done = call(lab)
+    assert done.exit_code == 2
+    assert "20260801-000000-aaaaaaaa is being written" in done.output
+    assert (lab.scratch / "corpora" / "aa" / "file").exists()
+
+
+def test_prune_warehouse_inside_a_pruned_folder_is_refused(lab: EvaluationLab) -> None:
+    """A warehouse in the wrong place is not a reason to lose it."""
+    inside = lab.scratch / "try" / "data"
+    arguments = ["--scratch", str(lab.scratch), "--warehouse", str(inside)]
+    done = CliRunner().invoke(command, arguments)
+    assert done.exit_code == 2
+    assert "lies in the scratch folder's try" in done.output
