@@ -278,9 +278,11 @@ def end_strays(home: Path) -> int:
     """
     marker = str(home)
     found = 0
-    for process in psutil.process_iter():
+    # Not `process_iter`: it keeps processes by number, and refuses to kill the next of that number.
+    for pid in psutil.pids():
         with contextlib.suppress(psutil.Error, OSError):
-            if process.environ().get("HOME") == marker and process.pid != os.getpid():
+            process = psutil.Process(pid)
+            if process.environ().get("HOME") == marker and pid != os.getpid():
                 process.kill()
                 found += 1
     return found

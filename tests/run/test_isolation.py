@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tasks.arms.command import open_command_session
 from tasks.run.isolation import prune_sessions
 from tasks.run.locks import try_lock
+from tasks.run.process import end_strays
 from tests.sessions import Lab, ask, is_gone
 
 CACHING = """
@@ -188,12 +192,33 @@ def test_dead_runs_sessions_are_pruned_and_living_ones_kept(lab: Lab) -> None:
     # What a killed run leaves: its locks are gone, its folders and strays are not.
     for lock in dead.inner.workspace.locks:  # type: ignore[attr-defined]
         lock.release()
-    (removed,) = prune_sessions(lab.scratch)
-    assert removed.startswith("sessions/dead/")
-    assert is_gone(pid)
-    assert not (lab.scratch / removed).exists()
-    dead.abort()
-    dead.close()
+    try:
+        (removed,) = prune_sessions(lab.scratch)
+        assert removed.startswith("sessions/dead/")
+        assert is_gone(pid)
+        assert not (lab.scratch / removed).exists()
+    finally:
+        dead.abort()
+        dead.close()
+
+
+def test_stray_with_the_number_of_an_earlier_process_is_ended(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A list of processes that is older than the stray does not protect it."""
+    home = lab.root / "home"
+    for _ in psutil.process_iter():
+        pass  # psutil now remembers the processes of this moment.
+    child = subprocess.Popen(["sleep", "60"], env={**os.environ, "HOME": str(home)})
+    try:
+        stale = psutil.Process(os.getpid())
+        remembered = dict(psutil._pmap)
+        monkeypatch.setattr(psutil, "_pmap", {**remembered, child.pid: stale})
+        assert end_strays(home) == 1
+        assert child.wait(timeout=5) == -9
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_lock_is_free_again_when_its_owner_lets_go(tmp_path: Path) -> None:
