@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.errors import RepositoryError
 from tasks.git.repository import Repository
@@ -13,8 +15,6 @@ from tasks.mine.candidates import is_bot
 from tasks.mine.query import clean_message
 from tasks.mine.ticket_file import ticket_key
 from tasks.records import Revision
-
-_KEPT_TEXTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,26 +25,24 @@ class TicketQuery:
     location: str
     pattern: str
     branch: str | None
-    subject_only: bool
     wants_text: bool
     after: int | None
     until: int | None
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class NamingCommit:
-    """A commit that names a ticket, with its message without ids where that is wanted."""
+class NamingCommit(NamedTuple):
+    """A commit that names a ticket. `message` is empty where nobody will ask for text."""
 
     committed: int
     commit: str
-    text: str
+    message: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class RepositoryTickets:
     """What the commits of one repository say.
 
-    `naming` has, for each ticket named after base, the earliest commits that name it; `begun`
+    `naming` has, for each ticket named after base, the earliest commit that names it; `begun`
     holds the tickets that a commit up to base names; `base` is None when the repository has no
     commit yet at base. `covering` counts commits whose subject is one match from end to end.
     """
@@ -56,11 +54,12 @@ class RepositoryTickets:
     matching: int
     matches: int
     covering: int
-    naming: dict[str, list[NamingCommit]]
+    naming: dict[str, NamingCommit]
     counts: dict[str, int]
     begun: frozenset[str]
 
 
+@lru_cache(maxsize=8)
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The ticket pattern between word boundaries, so that "AB-12" is not found in "AB-123x".
 
@@ -102,7 +101,7 @@ class _TicketLog:
         self._pattern = pattern
         self._query = query
         self._commits = self._before = self._matching = self._matches = self._covering = 0
-        self._naming: dict[str, list[tuple[int, str, bytes]]] = {}
+        self._naming: dict[str, NamingCommit] = {}
         self._counts: Counter[str] = Counter()
         self._begun: set[str] = set()
 
@@ -122,14 +121,11 @@ class _TicketLog:
         if after is not None and is_before:
             self._begun |= found
             return
-        naming = (committed, commit, message)
+        naming = NamingCommit(committed, commit, message if self._query.wants_text else b"")
         for key in found:
             self._counts[key] += 1
-            earliest = self._naming.setdefault(key, [])
-            earliest.append(naming)
-            if len(earliest) > _KEPT_TEXTS:
-                earliest.sort()
-                earliest.pop()
+            if key not in self._naming or naming < self._naming[key]:
+                self._naming[key] = naming
 
     def result(self, base: Revision | None) -> RepositoryTickets:
         """What was found."""
@@ -141,24 +137,18 @@ class _TicketLog:
             matching=self._matching,
             matches=self._matches,
             covering=self._covering,
-            naming={key: self._texts(earliest) for key, earliest in self._naming.items()},
+            naming=self._naming,
             counts=dict(self._counts),
             begun=frozenset(self._begun),
         )
 
-    def _texts(self, earliest: list[tuple[int, str, bytes]]) -> list[NamingCommit]:
-        wants_text = self._query.wants_text
-        return [
-            NamingCommit(committed, commit, self._text(message) if wants_text else "")
-            for committed, commit, message in sorted(earliest)
-        ]
 
-    def _text(self, message: bytes) -> str:
-        """The message without the ids, which would lead to the answer wherever a file has them."""
-        text = clean_message(message, subject_only=self._query.subject_only)
-        bare = re.sub(rf"[\[(]?{self._pattern.pattern}[\])]?(?:[ \t]*[:,])?", "", text)
-        lines = [re.sub(r"[ \t]{2,}", " ", line).strip(" \t") for line in bare.split("\n")]
-        return "\n".join(lines).strip(" \t\n-–:,;.")
+def derive_text(message: bytes, pattern: re.Pattern[str], *, subject_only: bool) -> str:
+    """A message without ticket ids, which would lead to the answer wherever a file has them."""
+    text = clean_message(message, subject_only=subject_only)
+    bare = re.sub(rf"[\[(]?{pattern.pattern}[\])]?(?:[ \t]*[:,])?", "", text)
+    lines = [re.sub(r"[ \t]{2,}", " ", line).strip(" \t") for line in bare.split("\n")]
+    return "\n".join(lines).strip(" \t\n-–:,;.")
 
 
 def _found_key(match: re.Match[str]) -> str:

@@ -28,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -44,6 +44,7 @@ from tasks.mine.ticket_log import (
     RepositoryTickets,
     TicketQuery,
     compile_pattern,
+    derive_text,
     read_repository_tickets,
 )
 from tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
@@ -57,10 +58,19 @@ _PARALLEL_REPOSITORIES = 4
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    """What all repositories say about one ticket."""
+    """What all repositories say about one ticket; `naming` holds each one's earliest commit."""
 
-    repositories: tuple[str, ...]
-    naming: tuple[NamingCommit, ...]
+    repositories: list[str] = field(default_factory=list)
+    naming: list[NamingCommit] = field(default_factory=list)
+
+    def derive_text(self, panel: PanelConfig) -> str:
+        """The text of the earliest commit that has any without the ids."""
+        pattern = compile_pattern(panel.ticket_pattern or "")
+        for commit in sorted(self.naming):
+            is_short = panel.query == "subject"
+            if text := derive_text(commit.message, pattern, subject_only=is_short):
+                return text
+        return ""
 
 
 def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedPanel:
@@ -82,7 +92,6 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
             location=str(repository.git_dir),
             pattern=pattern,
             branch=panel.branch,
-            subject_only=panel.query == "subject",
             wants_text=tickets is None,
             after=after,
             until=until,
@@ -223,12 +232,13 @@ def _check_matches(pattern: str, read: Sequence[RepositoryTickets]) -> None:
 def _join(read: Sequence[RepositoryTickets]) -> dict[str, _Found]:
     """The tickets that commits in the range name, without those begun before."""
     begun = frozenset[str]().union(*(one.begun for one in read))
-    keys = {key for one in read for key in one.naming} - begun
-    found = {}
-    for key in sorted(keys):
-        naming = [commit for one in read for commit in one.naming.get(key, ())]
-        names = tuple(sorted(one.name for one in read if key in one.naming))
-        found[key] = _Found(names, tuple(sorted(naming)))
+    found: dict[str, _Found] = {}
+    for one in read:  # In the order of their names.
+        for key, naming in one.naming.items():
+            if key not in begun:
+                ticket = found.setdefault(key, _Found())
+                ticket.repositories.append(one.name)
+                ticket.naming.append(naming)
     return found
 
 
@@ -275,12 +285,11 @@ def _decide(
     existing: Mapping[str, object],
 ) -> Task | str:
     """A ticket's task, or the reason why it has none."""
-    naming = () if found is None else found.naming
-    texts = [commit.text for commit in naming if commit.text]
-    query = ticket.text if ticket is not None else next(iter(texts), "")
+    found = found or _Found()
+    query = found.derive_text(panel) if ticket is None else ticket.text
     if not query:
         return "empty_query"
-    named = () if found is None else found.repositories
+    named = found.repositories
     if not named and not panel.keep_unnamed_tickets:
         return "no_file"
     gold = [name for name in named if name in existing]
@@ -288,7 +297,7 @@ def _decide(
         return "created_after_base"
     if panel.max_gold is not None and len(gold) > panel.max_gold:
         return "too_many_files"
-    first = format_date(naming[0].committed) if naming else None
+    first = format_date(min(found.naming).committed) if found.naming else None
     return Task(
         id=make_task_id(query),
         query=query,
