@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +20,10 @@ def connect(root: Path) -> duckdb.DuckDBPyConnection:
     prepare_warehouse(root)
     connection = duckdb.connect(":memory:", config={"threads": 2})
     for name in TABLES:
-        pattern = str(root / name / "*.parquet").replace("'", "''")
+        folder = glob.escape(str(root / name)).replace("'", "''")
         connection.execute(
             f"CREATE VIEW {name} AS SELECT * FROM "  # noqa: S608 - names and path are our own
-            f"read_parquet('{pattern}', union_by_name = true)"
+            f"read_parquet('{folder}/*.parquet', union_by_name = true)"
         )
     for path in sorted(VIEWS.glob("*.sql")):
         connection.execute(path.read_text(encoding="utf-8"))

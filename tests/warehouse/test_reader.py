@@ -1,0 +1,160 @@
+"""The warehouse: Parquet files that any number of programs read and write at once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.errors import StorageError, UsageError
+from warehouse.reader import connect, find_run_id, select_rows
+from warehouse.schemas import TABLES
+from warehouse.writer import EMPTY_NAME, prepare_warehouse, write_rows
+
+
+def test_connect_to_an_empty_warehouse_has_every_table_and_view(tmp_path: Path) -> None:
+    """Before anything has run, a question has an answer: no rows."""
+    connection = connect(tmp_path / "new")
+
+    for table in TABLES:
+        assert select_rows(connection, f"SELECT * FROM {table}") == []
+    views = select_rows(connection, "SELECT view_name AS name FROM duckdb_views WHERE NOT internal")
+    names = {row["name"] for row in views}
+    written = {path.stem for path in Path(__file__).parents[2].glob("warehouse/views/*.sql")}
+    assert names == {*TABLES, *written}
+    for view in written:
+        assert select_rows(connection, f"SELECT * FROM {view}") == []
+
+
+def test_connect_to_a_path_with_odd_characters_works(tmp_path: Path) -> None:
+    """Quotes, spaces and glob characters in a folder's name are no SQL and no pattern."""
+    root = tmp_path / "it's a [warehouse]* ?"
+    write_rows(root_of(root), "runs", "r1", [{"run_id": "r1"}])
+
+    assert select_rows(connect(root), "SELECT run_id FROM runs") == [{"run_id": "r1"}]
+
+
+def root_of(root: Path) -> Path:
+    prepare_warehouse(root)
+    return root
+
+
+def test_write_rows_twice_replaces_the_runs_own_file(tmp_path: Path) -> None:
+    """Landing again is not landing twice."""
+    root = root_of(tmp_path)
+    write_rows(root, "runs", "r1", [{"run_id": "r1", "planned": 1}])
+    write_rows(root, "runs", "r2", [{"run_id": "r2", "planned": 2}])
+    write_rows(root, "runs", "r1", [{"run_id": "r1", "planned": 3}])
+
+    rows = select_rows(connect(root), "SELECT run_id, planned FROM runs ORDER BY run_id")
+    assert rows == [{"run_id": "r1", "planned": 3}, {"run_id": "r2", "planned": 2}]
+    assert list(root.glob("*/.*")) == []
+
+
+def test_file_of_an_older_version_reads_null_for_a_column_it_lacks(tmp_path: Path) -> None:
+    """Columns are added over the years; rows from before are still rows."""
+    root = root_of(tmp_path)
+    old = pa.table({"run_id": ["old"], "verdict": ["measured"]})
+    pq.write_table(old, root / "runs" / "old.parquet")
+    write_rows(root, "runs", "new", [{"run_id": "new", "verdict": "measured", "planned": 5}])
+
+    rows = select_rows(connect(root), "SELECT run_id, planned FROM runs ORDER BY run_id")
+    assert rows == [{"run_id": "new", "planned": 5}, {"run_id": "old", "planned": None}]
+
+
+def test_zero_row_file_of_an_older_version_is_brought_up_to_date(tmp_path: Path) -> None:
+    """A new column exists as soon as a new version reads, not when the next run has landed."""
+    root = root_of(tmp_path)
+    pq.write_table(pa.table({"run_id": pa.array([], pa.string())}), root / "runs" / EMPTY_NAME)
+
+    assert select_rows(connect(root), "SELECT verdict, manifest FROM runs") == []
+    assert pq.read_schema(root / "runs" / EMPTY_NAME).equals(TABLES["runs"])
+
+
+def test_readers_beside_a_writer_see_whole_runs_only(tmp_path: Path) -> None:
+    """While runs land again and again, each query finds all of a run's rows or none."""
+    root = root_of(tmp_path)
+    is_over = threading.Event()
+    counts: set[int] = set()
+    errors: list[Exception] = []
+
+    def read() -> None:
+        while not is_over.is_set():
+            try:
+                query = "SELECT count(*) AS n FROM scores GROUP BY run_id"
+                counts.update(row["n"] for row in select_rows(connect(root), query))
+            except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+                errors.append(error)
+
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for reader in readers:
+        reader.start()
+    for number in range(30):
+        rows = [{"run_id": f"r{number % 5}", "task_id": f"t{place}"} for place in range(2000)]
+        write_rows(root, "scores", f"r{number % 5}", rows)
+    is_over.set()
+    for reader in readers:
+        reader.join()
+
+    assert errors == []
+    assert counts == {2000}
+
+
+def test_prepare_warehouse_from_many_threads_at_once_makes_one(tmp_path: Path) -> None:
+    """Two programs may be the first to write there."""
+    errors: list[Exception] = []
+    start = threading.Barrier(8)
+
+    def prepare() -> None:
+        start.wait()
+        try:
+            prepare_warehouse(tmp_path / "w")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
+            errors.append(error)
+
+    threads = [threading.Thread(target=prepare) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert errors == []
+    assert len(list((tmp_path / "w").glob("*/*.parquet"))) == len(TABLES)
+
+
+def test_warehouse_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:
+    """A file is in the way; the message says where to go."""
+    (tmp_path / "file").touch()
+
+    with pytest.raises(StorageError, match="name a writable folder with --warehouse"):
+        connect(tmp_path / "file" / "warehouse")
+
+
+def test_find_run_id_takes_an_id_a_start_and_last(tmp_path: Path) -> None:
+    """And says what there is when nothing or too much fits."""
+    root = root_of(tmp_path)
+    with pytest.raises(UsageError, match="there are none yet"):
+        find_run_id(connect(root), "last")
+    for run_id in ("20260801-000000-a", "20260801-000000-b", "20260901-000000-c"):
+        write_rows(root, "runs", run_id, [{"run_id": run_id}])
+    connection = connect(root)
+
+    assert find_run_id(connection, "last") == "20260901-000000-c"
+    assert find_run_id(connection, "202609") == "20260901-000000-c"
+    assert find_run_id(connection, "20260801-000000-a") == "20260801-000000-a"
+    with pytest.raises(UsageError, match="is the start of 2 runs"):
+        find_run_id(connection, "202608")
+    with pytest.raises(UsageError, match="the newest is 20260901-000000-c"):
+        find_run_id(connection, "2025")
+
+
+def test_find_run_id_of_one_id_that_begins_another_is_that_one(tmp_path: Path) -> None:
+    """An exact id is never ambiguous."""
+    root = root_of(tmp_path)
+    for run_id in ("r1", "r12"):
+        write_rows(root, "runs", run_id, [{"run_id": run_id}])
+
+    assert find_run_id(connect(root), "r1") == "r1"

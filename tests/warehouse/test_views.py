@@ -1,0 +1,157 @@
+"""Each view on a tiny warehouse made by hand."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+
+from tests.warehouse.rows import CAPTURE, RUN, SCORE
+from warehouse.reader import connect, select_rows
+from warehouse.writer import prepare_warehouse, write_rows
+
+KEYS = ["a" * 64, "b" * 64, "c" * 64]
+
+
+@pytest.fixture
+def connection(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+    """Two runs of one panel, r2 replaying one answer and with one failure of the tool."""
+    prepare_warehouse(tmp_path)
+    for number, run_id in enumerate(("r1", "r2")):
+        started = dt.datetime(2026, 8, 1 + number, tzinfo=dt.UTC)
+        write_rows(tmp_path, "runs", run_id, [{**RUN, "run_id": run_id, "started_at": started}])
+    write_rows(tmp_path, "captures", "r1", captures_of("r1"))
+    write_rows(
+        tmp_path,
+        "captures",
+        "r2",
+        captures_of(
+            "r2",
+            {"evidence": "replayed", "source_run_id": "r1", "answer_seconds": 1.0},
+            {"raw": "another answer", "answer_seconds": 3.0},
+            {"status": "infra", "raw": None, "answer_seconds": 60.0},
+        ),
+    )
+    write_rows(
+        tmp_path,
+        "attempts",
+        "r2",
+        [
+            {"run_id": "r2", "key": KEYS[0], "number": 1, "input_tokens": 500},
+            {"run_id": "r2", "key": KEYS[1], "number": 1, "input_tokens": 7, "output_tokens": 2},
+            {"run_id": "r2", "key": KEYS[1], "number": 2, "input_tokens": 10},
+            {"run_id": "r2", "key": KEYS[2], "number": 1, "cache_read_tokens": 4},
+        ],
+    )
+    write_rows(tmp_path, "scores", "r1", scores_of("r1", [1.0, 0.0, 0.5]))
+    write_rows(tmp_path, "scores", "r2", scores_of("r2", [1.0, 1.0, 0.0]))
+    return connect(tmp_path)
+
+
+def captures_of(run_id: str, *changes: dict[str, Any]) -> list[dict[str, Any]]:
+    padded = [*changes, *({} for _ in range(3 - len(changes)))]
+    return [
+        {**CAPTURE, "run_id": run_id, "key": key, "task_id": f"t{number}", **change}
+        for number, (key, change) in enumerate(zip(KEYS, padded, strict=True))
+    ]
+
+
+def scores_of(run_id: str, values: list[float]) -> list[dict[str, Any]]:
+    return [
+        {**SCORE, "run_id": run_id, "task_id": f"t{number}", "value": value, "is_infra": value == 0}
+        for number, value in enumerate(values)
+    ]
+
+
+def test_answer_ledger_counts_the_executed_and_charges_nothing_for_the_replayed(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """Every attempt of an executed answer is paid for, a failed one too; replays are free."""
+    row = select_rows(connection, "SELECT * FROM answer_ledger WHERE run_id = 'r2'")[0]
+
+    assert (row["executed"], row["replayed"], row["infra"]) == (2, 1, 1)
+    assert row["answer_seconds"] == 63.0
+    assert (row["attempts"], row["input_tokens"], row["output_tokens"]) == (3, 17, 2)
+    assert row["cache_read_tokens"] == 4
+    assert row["cache_write_tokens"] is None
+
+
+def test_arm_scores_are_means_over_tasks_with_their_denominator(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """One row per run, arm and measure, oldest run first."""
+    rows = select_rows(connection, "SELECT * FROM arm_scores")
+
+    assert [(row["run_id"], row["value"], row["total"], row["n"]) for row in rows] == [
+        ("r1", 0.5, 1.5, 3),
+        ("r2", pytest.approx(2 / 3), 2.0, 3),
+    ]
+    assert [row["infra_tasks"] for row in rows] == [1, 1]
+    assert rows[0]["name"] == "toy"
+
+
+def test_flips_are_the_tasks_whose_score_differs(connection: duckdb.DuckDBPyConnection) -> None:
+    """From one run to the other, a task goes up or down; equal ones are no row."""
+    rows = select_rows(
+        connection,
+        "SELECT task_id, value_a, value_b, direction FROM flips "
+        "WHERE run_a = 'r1' AND run_b = 'r2' ORDER BY task_id",
+    )
+
+    assert rows == [
+        {"task_id": "t1", "value_a": 0.0, "value_b": 1.0, "direction": 1},
+        {"task_id": "t2", "value_a": 0.5, "value_b": 0.0, "direction": -1},
+    ]
+
+
+def test_noise_is_equal_keys_with_different_executed_answers(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """A replay is no second execution, and a failure is no answer."""
+    rows = select_rows(connection, "SELECT * FROM noise")
+
+    assert rows == [
+        {"key": KEYS[1], "arm": "tool", "task_id": "t1", "executions": 2, "different_answers": 2}
+    ]
+
+
+def test_task_scores_put_the_arms_side_by_side(connection: duckdb.DuckDBPyConnection) -> None:
+    """One row per task, with all arms' scores and who solved it."""
+    rows = select_rows(connection, "SELECT * FROM task_scores WHERE run_id = 'r1' ORDER BY task_id")
+
+    assert [row["values_by_arm"] for row in rows] == [{"tool": 1.0}, {"tool": 0.0}, {"tool": 0.5}]
+    assert [row["solved_by"] for row in rows] == [["tool"], None, ["tool"]]
+    assert [row["arms"] for row in rows] == [1, 1, 1]
+
+
+def test_arm_runs_count_how_the_answers_came_to_be(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """Equal questions of equal code have one identity, however they were answered."""
+    rows = select_rows(connection, "SELECT * FROM arm_runs ORDER BY run_id")
+
+    assert [(row["executed"], row["replayed"], row["infra"]) for row in rows] == [
+        (3, 0, 0),
+        (2, 1, 1),
+    ]
+    assert rows[1]["source_run_ids"] == ["r1"]
+    assert rows[0]["identity"] == rows[1]["identity"]
+
+
+def test_trend_has_the_newest_usable_run_of_each_commit(
+    connection: duckdb.DuckDBPyConnection,
+) -> None:
+    """One row per commit, arm and measure; later executed runs go before earlier ones."""
+    rows = select_rows(connection, "SELECT run_id, product_commit, measure, value FROM trend")
+
+    assert rows == [
+        {
+            "run_id": "r2",
+            "product_commit": "c" * 40,
+            "measure": "hit@5",
+            "value": pytest.approx(2 / 3),
+        }
+    ]
