@@ -190,3 +190,10 @@ def _is_orphan(path: Path) -> bool:
     """Whether the process that a name begins with is gone."""
     owner = path.name.partition("-")[0]
     return owner.isdecimal() and not psutil.pid_exists(int(owner))
+
+
+def list_orphans(folders: Folders) -> tuple[Path, ...]:
+    """The folders of own servers whose process is gone; `prepare` removes them."""
+    if not folders.own.is_dir():
+        return ()
+    return tuple(home for home in sorted(folders.own.iterdir()) if _is_orphan(home))

@@ -1,0 +1,97 @@
+"""`coldrun doctor`."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import catch_errors, scratch_option, warehouse_option
+
+if TYPE_CHECKING:
+    from tasks.run.doctor import Check
+
+ROOT = Path(__file__).resolve().parent.parent
+STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
+
+
+@click.command("doctor", epilog="Example: coldrun doctor --json -")
+@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@warehouse_option
+@scratch_option
+@catch_errors
+def command(json_file: str | None, warehouse: Path, scratch: Path) -> None:
+    """Check this machine and installation: programs, folders, room, servers, leftovers.
+
+    Each problem comes with the next step. Starts nothing and changes nothing. Exit code 0 unless
+    something has failed (2).
+    """
+    from cli.options import people_console, write_json
+    from tasks.run.doctor import check_machine
+
+    checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
+    checks += _check_servers(scratch)
+    has_failed = any(check.status == "failed" for check in checks)
+    if json_file is not None:
+        values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
+        write_json(json_file, json.dumps(values, ensure_ascii=False, indent=1))
+    if json_file != "-":
+        from rich.text import Text
+
+        console = people_console()
+        for check in checks:
+            line = Text(f"{check.status:8}", style=STYLES[check.status])
+            console.print(line + Text(f" {check.name}: {check.found}"), soft_wrap=True)
+            if check.next_step is not None:
+                console.print(Text(f"          → {check.next_step}"), soft_wrap=True)
+    sys.exit(2 if has_failed else 0)
+
+
+def _check_servers(scratch: Path) -> Iterator[Check]:
+    """The Prefect server that a run would use, and servers whose program is gone."""
+    from importlib.metadata import version
+
+    from flows.server_launch import health
+    from flows.server_state import folders_of, list_orphans, read_running
+    from tasks.run.doctor import Check
+
+    given = os.environ.get("PREFECT_API_URL")
+    running = read_running(folders_of(scratch))
+    if given:
+        problem = health(given, timeout_seconds=5, is_users=True)
+        step = "start it, mend the address (it ends in /api), or unset PREFECT_API_URL"
+        yield Check(
+            name="server",
+            status="failed" if problem else "ok",
+            found=f"PREFECT_API_URL={given}: {problem or 'answers'}",
+            next_step=step if problem else None,
+        )
+    elif running is None:
+        yield Check(
+            name="server",
+            status="ok",
+            found=f"none runs; a run starts its own of Prefect {version('prefect')} (about 8 s)",
+            next_step="`coldrun server start` keeps one running",
+        )
+    else:
+        problem = health(running.api_url, timeout_seconds=5)
+        if problem is None and running.prefect_version != version("prefect"):
+            problem = f"is of Prefect {running.prefect_version}, not {version('prefect')}"
+        yield Check(
+            name="server",
+            status="warning" if problem else "ok",
+            found=f"{running.ui_url} (process {running.pid}): {problem or 'answers'}",
+            next_step="`coldrun server stop`, then `coldrun server start`" if problem else None,
+        )
+    orphans = list_orphans(folders_of(scratch))
+    yield Check(
+        name="orphaned servers",
+        status="warning" if orphans else "ok",
+        found=f"{len(orphans)} folders of servers whose run is gone" if orphans else "none",
+        next_step="the next run removes them" if orphans else None,
+    )
