@@ -70,7 +70,13 @@ def append_opening(
         StorageError: A file cannot be written.
     """
     lock = read_lock(files)
-    openings = (*read_ledger(files, lock), opening)
+    earlier = read_ledger(files, lock)
+    if opening.number != len(earlier) + 1 or opening.previous != head_of(earlier).head:
+        raise LedgerError(
+            f"{files.ledger} got another line while this opening ran; nothing was told, and this "
+            "opening is not written down: open it again"
+        )
+    openings = (*earlier, opening)
     write_whole(files.ledger, ledger_to_bytes(openings))
     _write_head(files, lock, openings, demoted)
     return openings

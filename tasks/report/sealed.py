@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from tasks.analyse.integrity import compare_dev_sealed
 from tasks.freeze.holdout import Opening, opening_words
 from tasks.report import words
 from tasks.report.model import ArmPart, BarPart, GatePart, MeasurePart, Report
@@ -12,8 +13,14 @@ from tasks.report.model import ArmPart, BarPart, GatePart, MeasurePart, Report
 OPENING_SCHEMA = 1
 
 
-def declared_result(report: Report, aggregates: Sequence[str]) -> dict[str, Any]:
+def declared_result(
+    report: Report,
+    aggregates: Sequence[str],
+    dev: Mapping[tuple[str, str], tuple[int, int]],
+) -> dict[str, Any]:
     """The declared aggregates of a report, and nothing else of it.
+
+    `dev` has the hits and tasks on the dev part by arm and measure, for the gap between the two.
 
     Without the primary measure among them there is no gate, and so no verdict: the exit code is
     then that of the bars.
@@ -31,7 +38,31 @@ def declared_result(report: Report, aggregates: Sequence[str]) -> dict[str, Any]
         "arms": [_arm_result(arm, aggregates) for arm in report.arms],
         "gates": [gate.model_dump(mode="json") for gate in report.gates] if has_gate else [],
         "bars": bars,
+        "gaps": list(_gaps(report, aggregates, dev)),
     }
+
+
+def _gaps(
+    report: Report,
+    aggregates: Sequence[str],
+    dev: Mapping[tuple[str, str], tuple[int, int]],
+) -> Iterator[dict[str, Any]]:
+    """Dev minus sealed where both are counts; the tasks differ, so it is not paired."""
+    for arm in report.arms:
+        for name in aggregates:
+            count, found = arm.measures[name].count, dev.get((arm.name, name))
+            if arm.role == "null" or arm.is_withheld or count is None or found is None:
+                continue
+            gap = compare_dev_sealed(found, (count, arm.n))
+            yield {
+                "arm": arm.name,
+                "measure": name,
+                "dev": list(found),
+                "difference": gap.difference,
+                "low": gap.interval.low,
+                "high": gap.interval.high,
+                "p": gap.p,
+            }
 
 
 def _arm_result(arm: ArmPart, aggregates: Sequence[str]) -> dict[str, Any]:
@@ -80,6 +111,12 @@ def opening_lines(opening: Opening, openings: Sequence[Opening], *, allowed: int
     yield f"verdict {verdict} · evidence {result['evidence']}"
     for gate in result["gates"]:
         yield _gate_line(GatePart.model_validate(gate))
+    for gap in result["gaps"]:
+        tuned = ": better on dev, which it was tuned on" if gap["low"] > 0 else ""
+        yield (
+            f"{gap['arm']} at {gap['measure']}, dev ({gap['dev'][0]} of {gap['dev'][1]}) minus "
+            f"sealed: {gap['difference']:+.3f} [{gap['low']:+.2f}, {gap['high']:+.2f}]{tuned}"
+        )
     for bar in result["bars"]:
         yield _bar_line(BarPart.model_validate(bar))
 

@@ -259,6 +259,22 @@ def count_configurations(warehouse: Path, lock: Mapping[str, Any]) -> int:
     return len(tried)
 
 
+def count_dev_hits(
+    warehouse: Path, panel_digest: str, measures: Sequence[str]
+) -> dict[tuple[str, str], tuple[int, int]]:
+    """By arm and measure, hits and tasks of the newest run on dev whose tasks all score 0 or 1."""
+    if not warehouse.exists():
+        return {}
+    rows = select_rows(
+        connect(warehouse),
+        "SELECT arm, measure, sum(value) AS hits, count(*) AS tasks FROM scores "
+        "WHERE panel_digest = ? AND measure IN (SELECT unnest(?)) "
+        "GROUP BY run_id, arm, measure HAVING bool_and(value IN (0, 1)) ORDER BY run_id",
+        [panel_digest, list(measures)],
+    )
+    return {(row["arm"], row["measure"]): (int(row["hits"]), row["tasks"]) for row in rows}
+
+
 def _is_candidate(arm: Mapping[str, Any]) -> bool:
     return bool(arm.get("role", "candidate") == "candidate")
 
@@ -305,7 +321,8 @@ def _finish(
     elif report.evidence in NO_EVIDENCE:
         status = "withheld"
     else:
-        result = declared_result(report, prepared.aggregates)
+        dev = count_dev_hits(request.warehouse, draft.panel_digest, prepared.aggregates)
+        result = declared_result(report, prepared.aggregates, dev)
         exit_code = result["exit_code"]
         if request.is_task_level:
             result["task_ids"] = sorted({row["task_id"] for row in rows})

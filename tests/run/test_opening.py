@@ -81,6 +81,8 @@ def test_open_sealed_returns_aggregates_and_leaves_a_ledger_line(lab: Evaluation
     assert arms["bm25"] == 12
     assert "constant" in arms
     assert (opened.exit_code, result["verdict"]) == (0, "measured")
+    gaps = {gap["arm"]: (gap["dev"], gap["difference"]) for gap in result["gaps"]}
+    assert gaps == {"bm25": ([12, 12], 0.0), "grep": ([12, 12], 0.0)}
     assert read_ledger(lab.files, read_lock(lab.files)) == (opened.opening,)
     assert opened.opening.configurations_tried == 1
     assert opened.opening.who
@@ -246,6 +248,16 @@ def test_open_sealed_that_fails_half_way_is_written_down_without_what_was_said(
     ledger = read_ledger(lab.files, read_lock(lab.files))
     assert [found.status for found in ledger] == ["failed"]
     assert open_part(lab).opening.number == 2
+
+
+def test_open_sealed_that_lost_a_race_tells_nothing(lab: EvaluationLab) -> None:
+    """Of two openings at once the chain keeps one, and the other is told to repeat."""
+    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
+    late = prepare_opening(lab.config, request, scratch=lab.scratch)
+    open_part(lab)
+    with pytest.raises(LedgerError, match="got another line while this opening ran"):
+        open_sealed(late, request, evaluate)
+    assert len(read_ledger(lab.files, read_lock(lab.files))) == 1
 
 
 def test_open_sealed_sweeps_what_a_killed_opening_left(lab: EvaluationLab) -> None:
