@@ -50,7 +50,7 @@ def warehouse_option(function: Function) -> Function:
     """`--warehouse DIR`: where results go."""
     return click.option(
         "--warehouse",
-        type=click.Path(path_type=Path, file_okay=False),
+        type=click.Path(path_type=Path),
         envvar="COLDRUN_WAREHOUSE",
         callback=_folder(default_warehouse),
         help="Where results go (COLDRUN_WAREHOUSE). Default: warehouse/data of the clone.",
