@@ -101,7 +101,7 @@ def opening_lines(opening: Opening, openings: Sequence[Opening], *, allowed: int
     dirty = " DIRTY work tree" if point and point["is_dirty"] else ""
     yield (
         f"{opening.tasks} tasks · arms {', '.join(opening.arms)}{where}{dirty} · "
-        f"{opening.configurations_tried} configurations tried on dev before"
+        f"configurations tried on dev before: {opening.configurations_tried}"
     )
     result = opening.result
     if result is None:
