@@ -105,7 +105,7 @@ def _beside(svg_file: str | None, markdown_file: str | None) -> str | None:
 class PointTeller:
     """Says on stderr which point is measured, and how it went."""
 
-    def __init__(self, console: Console, commits: int) -> None:
+    def __init__(self, console: Console, commits: int | None) -> None:
         self._console = console
         self._commits = commits
 
@@ -114,7 +114,8 @@ class PointTeller:
         name = f"{event.commit.commit[:12]} {event.commit.subject[:60]}"
         match event.state:
             case "begins":
-                line = f"point {event.number} (of {self._commits} commits): {name}"
+                of = "" if self._commits is None else f" (of {self._commits} commits)"
+                line = f"point {event.number}{of}: {name}"
             case "known":
                 line = f"point {event.number}: {name}: {event.note}"
             case "failed":

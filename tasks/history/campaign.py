@@ -86,7 +86,7 @@ class Campaign:
         self._count += 1
         known = self.journal.find(commit.commit, repeat)
         if known is not None and known.status != "running":
-            self._tell(commit, "known", known.reason or "measured before it was interrupted")
+            self._tell(commit, "known", known.reason or "measured already")
             return known.status == "measured"
         self._tell(commit, "begins")
         began = time.monotonic()

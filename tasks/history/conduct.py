@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -23,7 +23,7 @@ from tasks.history.campaign import (
     decompose_nodes,
     measure_all,
 )
-from tasks.history.journal import Journal, hold_journal
+from tasks.history.journal import Entry, Journal, hold_journal
 from tasks.history.measure import measure_point
 from tasks.history.model import History
 from tasks.history.outcomes import read_floors, read_runs
@@ -51,7 +51,10 @@ class Hooks:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryRequest:
-    """What is asked for. `commits` are the history, oldest first; `arm` is the one looked at."""
+    """What is asked for. `commits` are the history, oldest first; `arm` is the one looked at.
+
+    `known` maps commits to runs that were executed for this very history and count as its own.
+    """
 
     kind: Literal["backfill", "decompose"]
     evaluation: Evaluation
@@ -63,6 +66,7 @@ class HistoryRequest:
     trials: int | None = None
     hooks: Hooks = field(default_factory=Hooks)
     notes: tuple[str, ...] = ()
+    known: Mapping[str, str] = field(default_factory=dict)
 
     def to_values(self) -> dict[str, Any]:
         """All that decides what is measured: an unfinished journal of the same is continued."""
@@ -77,7 +81,8 @@ class HistoryRequest:
             "mode": self.mode,
             "is_whole": self.is_whole,
             "trials": self.trials,
-            "code": own_code(),
+            "known": dict(self.known),
+            "code": dict(own_code()),
         }
 
 
@@ -98,6 +103,9 @@ def conduct_history(request: HistoryRequest) -> History:
     with hold_journal(
         request.warehouse, request.to_values(), new_id=new_run_id(now), now=now.isoformat()
     ) as journal:
+        for commit, run_id in request.known.items():
+            if journal.find(commit, 0) is None:
+                journal.note(Entry(commit=commit, repeat=0, status="measured", run_id=run_id))
         is_interrupted = False
         try:
             _measure(request, journal, nodes)

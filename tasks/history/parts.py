@@ -41,6 +41,8 @@ def control_parts(moves: Iterable[ControlMove]) -> list[ControlPart]:
 def tasks_text(number: float) -> str:
     """A number of tasks with its sign: whole where it is whole."""
     rounded = round(number, 2)
+    if rounded == 0:
+        return "0"
     return f"{int(rounded):+d}" if rounded == int(rounded) else f"{rounded:+.2f}"
 
 

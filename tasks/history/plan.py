@@ -14,7 +14,7 @@ from tasks.analyse.transitions import collapse_equal
 DOCUMENTATION = (
     "*.md",
     "*.rst",
-    "*.txt",
+    "README*",
     "*.adoc",
     "docs/",
     "doc/",
@@ -23,8 +23,6 @@ DOCUMENTATION = (
     "AUTHORS*",
     "CHANGES*",
     "CHANGELOG*",
-    "!requirements*.txt",
-    "!CMakeLists.txt",
 )
 """Files that cannot move a score, unless the product reads them (gitignore patterns)."""
 

@@ -26,12 +26,16 @@ from tests.conftest import RepositoryBuilder
 TASKS = 24
 
 ADAPTER = """
-import json, os, sys
+import json, os, sys, time
 from pathlib import Path
 
 name = sys.argv[1]
-place = Path(os.environ["CONTROL_FILE"]) if name == "control" else Path("solved.txt")
+outside = Path(os.environ["CONTROL_FILE"])
+place = outside if name == "control" else Path("solved.txt")
 solved = set(place.read_text().split())
+if name == "tool" and Path("README.md").exists():
+    solved |= set(Path("README.md").read_text().split())
+slow = outside.with_name("seconds.txt")
 degraded = ["slow path"] if name == "tool" and Path("degraded").exists() else []
 
 for line in sys.stdin:
@@ -40,6 +44,8 @@ for line in sys.stdin:
         print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
     elif message["type"] == "question":
         number = message["query"].split()[-1]
+        if name == "tool" and slow.exists():
+            time.sleep(float(slow.read_text()))
         paths = [f"item-{number}"] if number in solved else []
         answer = {"type": "answer", "id": message["id"], "paths": paths, "degraded": degraded}
         print(json.dumps(answer), flush=True)
@@ -69,6 +75,7 @@ name = "tool"
 kind = "command"
 argv = ["{python}", "{adapter}", "tool"]
 adapter = "adapter.py"
+set_env = { CONTROL_FILE = "%CONTROL%" }
 
 [[arm]]
 name = "control"

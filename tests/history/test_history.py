@@ -225,8 +225,9 @@ def test_degraded_state_at_one_end_confounds_the_step(small: SmallHistory) -> No
 def test_docs_only_commit_that_moves_the_score_is_a_warning(small: SmallHistory) -> None:
     """Documentation cannot move a score unless the measurement reads it."""
     small.add("start", range(8))
-    small.add("explain", range(18))
+    small.add("explain", README_md=" ".join(map(str, range(8, 18))))
     small.freeze()
     history = small.conduct(small.request("backfill"))
-    assert history.steps[0].is_docs_only  # solved.txt counts as documentation by its name
+    assert history.steps[0].is_docs_only
+    assert history.steps[0].measures["exact"].difference == 10
     assert any("documentation only" in warning for warning in history.warnings)
