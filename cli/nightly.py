@@ -1,0 +1,247 @@
+"""`coldrun nightly once|serve|guard`."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from cli.options import (
+    catch_errors,
+    report_options,
+    scratch_option,
+    verbose_option,
+    warehouse_option,
+)
+
+if TYPE_CHECKING:
+    from cli.evaluating import Outputs
+    from tasks.history.nightly import Night
+
+configs_argument = click.argument(
+    "configs", metavar="[CONFIG]...", nargs=-1, type=click.Path(path_type=Path)
+)
+
+
+@click.group("nightly")
+def command() -> None:
+    """Evaluate whatever is new, once or on a schedule.
+
+    For each CONFIG (left out: every configs/*.toml with a [product]) the newest commit is measured
+    cold, compared with the last measured one, and a change that clears the noise floor is
+    decomposed by itself. Where nothing is new, nothing is executed.
+
+    \b
+      coldrun nightly once configs/mytool.toml
+      coldrun nightly serve configs/mytool.toml --cron "0 3 * * *" --timezone Europe/Berlin
+    """
+
+
+@command.command("once", epilog="Example: coldrun nightly once configs/mytool.toml --markdown -")
+@configs_argument
+@report_options
+@warehouse_option
+@scratch_option
+@verbose_option
+@catch_errors
+def once(
+    configs: tuple[Path, ...],
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
+    verbose: bool,
+) -> None:
+    """Run one night now.
+
+    The report goes to reports/nightly/ of the warehouse too, and to $GITHUB_STEP_SUMMARY when that
+    is set.
+
+    \b
+    Exit codes: 0 whatever was measured, or nothing new · 2 usage, configuration or lock ·
+    5 a commit could not be measured · 130 interrupted
+    """
+    from cli.evaluating import Outputs
+    from cli.options import write_outputs
+    from tasks.history.nightly import summarise_nights
+
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
+    chosen = _choose(configs)
+    nights = _find_nothing_new(chosen, warehouse=warehouse, scratch=scratch) or _run(
+        chosen, warehouse=warehouse, scratch=scratch, outputs=outputs
+    )
+    console = outputs.console()
+    for night in nights:
+        console.print(night.sentence, soft_wrap=True, markup=False)
+    if not nights:
+        from flows.nightly import BUSY
+
+        console.print(BUSY, soft_wrap=True)
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(
+            {"schema": 1, "nights": [night.to_values() for night in nights]}, indent=1
+        ),
+        to_markdown=summarise_nights(nights),
+    )
+    codes = {night.exit_code for night in nights}
+    sys.exit(next((code for code in (130, 2, 5) if code in codes), 0))
+
+
+@command.command("serve", epilog='Example: coldrun nightly serve --cron "0 3 * * *"')
+@configs_argument
+@click.option("--cron", default="0 3 * * *", show_default=True, help="When, as a cron line.")
+@click.option("--timezone", default="UTC", show_default=True, help="The time zone of --cron.")
+@warehouse_option
+@scratch_option
+@verbose_option
+@catch_errors
+def serve(
+    configs: tuple[Path, ...],
+    cron: str,
+    timezone: str,
+    warehouse: Path,
+    scratch: Path,
+    verbose: bool,
+) -> None:
+    """Run every night until this process is ended.
+
+    Uses the Prefect server of PREFECT_API_URL, else the one of `coldrun server start`, which is
+    started when it does not run. A night that is still running holds back the next one; a night
+    whose process was killed is marked as crashed within two minutes.
+    """
+    import os
+
+    from cli.options import people_console
+    from flows.server import start_server, use_server
+
+    chosen = _choose(configs)
+    errors = people_console(stderr=True)
+
+    def announce(line: str) -> None:
+        errors.print(line, soft_wrap=True, style="dim")
+
+    if not os.environ.get("PREFECT_API_URL"):
+        start_server(scratch, announce)
+    with use_server(scratch, verbose=verbose, announce=announce):
+        from flows.nightly import serve_nights
+
+        errors.print(
+            f"serving {len(chosen)} configurations, {cron} ({timezone}); Ctrl-C ends it",
+            soft_wrap=True,
+        )
+        serve_nights(chosen, warehouse=warehouse, scratch=scratch, cron=cron, timezone=timezone)
+
+
+@command.command("guard", epilog="Example: coldrun nightly guard")
+@scratch_option
+@catch_errors
+def guard(scratch: Path) -> None:
+    """Let the Prefect server mark nights of killed workers as crashed (`serve` does it by itself).
+
+    For deployments of prefect.yaml: without it, the run of a killed worker stays `Running` and
+    every later night is cancelled.
+    """
+    from cli.options import people_console
+    from flows.server import use_server
+
+    errors = people_console(stderr=True)
+    with use_server(scratch, verbose=False, announce=errors.print) as server:
+        from flows.nightly import AUTOMATION, ensure_automation
+        from tasks.errors import UsageError
+
+        if server.kind == "own":
+            raise UsageError(
+                "no Prefect server runs; set PREFECT_API_URL, or `coldrun server start` one"
+            )
+        ensure_automation()
+        click.echo(f"automation {AUTOMATION!r} is on {server.api_url}")
+
+
+def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) -> list[Night]:
+    """One word for each configuration when none has anything new: Prefect is not even started."""
+    from tasks.errors import ColdrunError
+    from tasks.history.commits import open_product
+    from tasks.history.nightly import find_nothing_new, publish_nights
+    from tasks.run.manifest import new_run_id
+    from tasks.run.prepare import load_evaluation
+
+    nights = []
+    for path in configs:
+        try:
+            evaluation = load_evaluation(path, scratch=scratch)
+            repository = open_product(evaluation, update=True)
+            nothing = find_nothing_new(evaluation, warehouse, repository)
+        except ColdrunError:
+            return []  # told by the flow, which goes on with the others
+        if nothing is None:
+            return []
+        nights.append(nothing)
+    publish_nights(nights, warehouse, stem=new_run_id(dt.datetime.now(dt.UTC)))
+    return nights
+
+
+def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Outputs) -> list[Night]:
+    from cli.evaluating import InterruptedRunError, prefect_server
+    from cli.history import PointTeller
+    from cli.options import people_console
+
+    errors = people_console(stderr=True)
+    with prefect_server(scratch, errors, verbose=outputs.verbose) as server:
+        from flows.evaluate import Control
+        from flows.nightly import run_once
+        from flows.quiet import FlowInterrupted, run_flow
+        from tasks.report.progress import show_progress
+
+        control = Control()
+        with show_progress(errors) as on_progress:
+            try:
+                return run_flow(
+                    server,
+                    lambda: run_once(
+                        configs,
+                        warehouse=warehouse,
+                        scratch=scratch,
+                        control=control,
+                        on_progress=on_progress,
+                        on_event=PointTeller(errors, None).tell,
+                    ),
+                    stop=control.stop,
+                )
+            except FlowInterrupted as interruption:
+                if interruption.value is None:
+                    raise InterruptedRunError(
+                        "interrupted; what was measured is kept, the same command continues"
+                    ) from None
+                nights: list[Night] = interruption.value
+                return nights
+
+
+def _choose(configs: tuple[Path, ...]) -> list[Path]:
+    """The given configurations, else those in configs/ that have a product.
+
+    Raises:
+        UsageError: There is none.
+    """
+    from tasks.config import load_config
+    from tasks.errors import UsageError
+
+    if configs:
+        for path in configs:
+            load_config(path)  # a wrong one is refused at once, not at night
+        return [path.resolve() for path in configs]
+    found = [
+        path.resolve()
+        for path in sorted(Path("configs").glob("*.toml"))
+        if load_config(path).product is not None
+    ]
+    if not found:
+        raise UsageError(
+            "no configuration is named, and none in configs/ has a [product]; name one"
+        )
+    return found
