@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from tasks.arms.base import Session
 from tasks.errors import ColdrunError, InvalidRunError
@@ -22,6 +22,18 @@ from tasks.run.key import ArmIdentity, capture_key, constant_parts, key_parts
 
 MAX_SHARDS_PER_ARM = 64
 TASKS_PER_SHARD = 8
+
+
+Abort = Callable[[], None]
+"""Ends one session, or the start of one, from any thread."""
+
+
+class OpenSession(Protocol):
+    """Opens a session of an arm for a trial; `on_starting` is given what ends a long start."""
+
+    def __call__(self, trial: int, on_starting: Callable[[Abort], None] | None = None) -> Session:
+        """Open it."""
+        ...
 
 
 class Ask(NamedTuple):
@@ -35,13 +47,13 @@ class Ask(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedArm:
-    """One arm, ready to be asked. `open_session` takes the number of the trial."""
+    """One arm, ready to be asked."""
 
     name: str
     role: Role
     identity: ArmIdentity
     asks: tuple[Ask, ...]
-    open_session: Callable[[int], Session]
+    open_session: OpenSession
     sessions: int = 1
     is_ordered: bool = False
     is_dirty: bool = False
@@ -119,12 +131,13 @@ def _chunk(arm: PlannedArm, is_done: Callable[[str], bool]) -> Iterator[Sequence
 class SessionPool:
     """The sessions of one arm and trial: opened when first needed, at most `limit` at a time."""
 
-    open_session: Callable[[], Session]
+    open_session: Callable[[Callable[[Abort], None]], Session]
     limit: int
     on_end: Callable[[Session, str, SessionEnd | None], None]
     name: str
     _idle: list[tuple[str, Session]] = field(default_factory=list)
     _all: list[tuple[str, Session]] = field(default_factory=list)
+    _starts: list[Abort] = field(default_factory=list)
     _opening: int = 0
     _is_closed: bool = False
     _changed: threading.Condition = field(default_factory=threading.Condition)
@@ -156,20 +169,31 @@ class SessionPool:
                     break
                 self._changed.wait()
         try:
-            session = self.open_session()
+            session = self.open_session(self._note_start)
         finally:
             with self._changed:
                 self._opening -= 1
                 self._changed.notify()
         held = (f"{self.name}-{uuid.uuid4().hex[:12]}", session)
-        with self._changed:
-            self._all.append(held)
-            is_late = self._is_closed
+        has_ended = self._keep(held)
         self.on_end(session, held[0], None)
-        if is_late:
+        if has_ended:
             session.abort()
             raise ColdrunError(f"the sessions of {self.name} were ended")
         return held
+
+    def _keep(self, held: tuple[str, Session]) -> bool:
+        """Keep a new session; says whether the pool was ended while it was opened."""
+        with self._changed:
+            self._all.append(held)
+            return self._is_closed
+
+    def _note_start(self, abort: Abort) -> None:
+        with self._changed:
+            self._starts.append(abort)
+            is_late = self._is_closed
+        if is_late:
+            abort()
 
     def close(self) -> None:
         """End all sessions in good order and record what they left behind."""
@@ -181,13 +205,13 @@ class SessionPool:
             self.on_end(session, session_id, session.close())
 
     def abort(self) -> None:
-        """End all sessions at once, from any thread."""
+        """End all sessions at once, those that are still starting too, from any thread."""
         with self._changed:
             self._is_closed = True
-            sessions = list(self._all)
+            ends = [*self._starts, *(session.abort for _, session in self._all)]
             self._changed.notify_all()
-        for _, session in sessions:
-            session.abort()
+        for end in ends:
+            end()
 
 
 @dataclass(slots=True)
@@ -253,7 +277,7 @@ class Run:
             pool = self._pools.get((arm.name, trial))
             if pool is None:
                 pool = self._pools[arm.name, trial] = SessionPool(
-                    open_session=lambda: arm.open_session(trial),
+                    open_session=lambda on_starting: arm.open_session(trial, on_starting),
                     limit=1 if arm.is_ordered else arm.sessions,
                     on_end=lambda session, session_id, end: self._record_session(
                         arm, trial, session, session_id, end

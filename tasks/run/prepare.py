@@ -16,7 +16,7 @@ from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.git.repository import Repository
 from tasks.mine.mine import open_corpus, with_repo
 from tasks.records import Question
-from tasks.run.execute import PlannedArm, plan_asks
+from tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
 from tasks.run.key import ArmIdentity
 from tasks.run.own_code import interpreter, own_code
 
@@ -173,10 +173,10 @@ def identify_arm(
     )
 
 
-def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> Callable[[int], Session]:
+def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> OpenSession:
     config = evaluation.config
 
-    def open_trial(trial: int) -> Session:
+    def open_trial(trial: int, on_starting: Callable[[Abort], None] | None = None) -> Session:
         return open_session(
             SessionContext(
                 arm=arm,
@@ -189,6 +189,7 @@ def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> Callabl
                 config_dir=evaluation.config_dir,
                 scratch=evaluation.scratch,
                 run_id=setting.run_id,
+                on_starting=on_starting,
             )
         )
 

@@ -13,6 +13,7 @@ from tasks.arms.base import Point, Session
 from tasks.errors import ColdrunError, InvalidRunError, StorageError
 from tasks.records import Question, Reply, SessionEnd, SessionStart
 from tasks.run.conduct import StartedRun
+from tasks.run.execute import Abort, OpenSession
 from tasks.run.isolation import prune_sessions
 from tasks.run.locks import take_lock, try_lock
 from tasks.run.point_use import use_point
@@ -82,8 +83,11 @@ class SessionWatch:
                 if used is not None:
                     used.release()
 
-    def _opener(self, open_session: Callable[[int], Session]) -> Callable[[int], Session]:
-        return lambda trial: _WatchedSession(open_session(trial), self)
+    def _opener(self, open_session: OpenSession) -> OpenSession:
+        def open_watched(trial: int, on_starting: Callable[[Abort], None] | None = None) -> Session:
+            return _WatchedSession(open_session(trial, on_starting), self)
+
+        return open_watched
 
 
 @dataclass(slots=True)

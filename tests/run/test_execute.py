@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -67,10 +68,16 @@ class Opened:
 
     seconds: float = 0.0
     startup_seconds: float = 0.0
+    can_be_ended: bool = False
     sessions: list[tuple[int, Echo]] = field(default_factory=list)
 
-    def __call__(self, trial: int) -> Echo:
-        time.sleep(self.startup_seconds)
+    def __call__(
+        self, trial: int, on_starting: Callable[[Callable[[], None]], None] | None = None
+    ) -> Echo:
+        is_aborted = threading.Event()
+        if on_starting is not None and self.can_be_ended:
+            on_starting(is_aborted.set)
+        is_aborted.wait(self.startup_seconds)
         session = Echo(seconds=self.seconds)
         self.sessions.append((trial, session))
         return session
@@ -262,10 +269,24 @@ def test_stop_while_a_session_opens_asks_it_nothing(tmp_path: Path) -> None:
     assert [session.closed for _, session in opened.sessions] == [1]
 
 
+def test_stop_while_a_session_opens_ends_its_start(tmp_path: Path) -> None:
+    """A tool that takes minutes to start is not waited for."""
+    opened = Opened(startup_seconds=60, can_be_ended=True)
+    run = run_of(tmp_path, plan_arm(opened=opened))
+    worker = threading.Thread(target=execute_all, args=(run,))
+    worker.start()
+    time.sleep(0.2)
+    run.stop()
+    worker.join(timeout=10)
+
+    assert not worker.is_alive()
+    assert [session.asked for _, session in opened.sessions] == [[]]
+
+
 def test_session_that_cannot_be_opened_is_an_error_for_all_who_wait(tmp_path: Path) -> None:
     """No thread waits for ever for a session that never comes."""
 
-    def refuse(_: int) -> Echo:
+    def refuse(trial: int, on_starting: object = None) -> Echo:
         raise StorageError("the disk is full")
 
     arm = plan_arm()
