@@ -128,7 +128,12 @@ def analyse_run(
         ],
         repeats,
     )
-    bars = tuple(_judge_bar(bar, vectors, nulls, settings.seed) for bar in settings.bars)
+    refused = {arm.name for arm in arms if arm.refused is not None}
+    bars = tuple(
+        _judge_bar(bar, vectors, nulls, settings.seed)
+        for bar in settings.bars
+        if bar.arm not in refused
+    )
     evidence, reasons = judge_evidence(facts)
     outcomes: list[Outcome] = [gate.outcome for gate in gates]
     verdict = judge_verdict(evidence, outcomes)

@@ -36,7 +36,7 @@ def collect_warnings(
         if shared is not None:
             yield (
                 f"{arm_config.name}: the gold was produced with {shared!r}; whatever is compared "
-                "with this arm is at a disadvantage"
+                "with this arm is at a disadvantage, and its bars are not judged"
             )
     yield from _degraded(record)
     yield from _infra(answers)

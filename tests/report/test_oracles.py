@@ -70,3 +70,13 @@ def test_report_of_a_refused_arm_prints_no_score(tmp_path: Path) -> None:
     assert "no verdict" in row
     assert "1.000" not in row
     assert "measured nothing" not in row
+
+
+def test_run_bar_of_a_refused_arm_is_not_judged(tmp_path: Path) -> None:
+    """A bar that is met would be a verdict by another name."""
+    bars = "".join(
+        f'\n[[bar]]\narm = "{arm}"\nmeasure = "exact"\nat_least = 0.5\n'
+        for arm in ("reader", "other")
+    )
+    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"') + SEARCH + bars)
+    assert [bar.arm for bar in lab.run().report.bars] == ["other"]
