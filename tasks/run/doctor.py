@@ -92,7 +92,7 @@ def check_git() -> Check:
 def check_user() -> Check:
     """Who a holdout ledger would name."""
     found = find_user(Path.cwd())
-    if "<" in found or found != "unknown":
+    if found != "unknown":
         return Check(name="user", status="ok", found=found)
     return Check(
         name="user",

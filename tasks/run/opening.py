@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -42,6 +43,9 @@ from tasks.run.execute import Progress
 from tasks.run.prepare import Evaluation
 from tasks.run.private import SessionWatch, private_warehouse
 from warehouse.reader import connect, select_rows
+
+CREDENTIALS = re.compile(r"(://)[^/@]*@")
+"""What a ledger, which is committed, must not keep of a repository's address."""
 
 NO_EVIDENCE = ("invalid", "incomplete")
 """Evidence that no aggregate is returned for: such an opening uses nothing up."""
@@ -101,6 +105,9 @@ def prepare_opening(
     """
     if not request.reason.strip():
         raise UsageError("an opening needs a --reason that says something")
+    for option, text in (("--reason", request.reason), ("--event", request.event or "")):
+        if not _is_text(text):
+            raise UsageError(f"{option} {text!r} is no text that can be written down (UTF-8)")
     config = load_config(config_path)
     check_config(config)
     files = EvaluationFiles(config_path)
@@ -153,6 +160,14 @@ def prepare_opening(
         part=part,
         aggregates=aggregates,
     )
+
+
+def _is_text(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def narrow_config(config: Config, holdout: HoldoutConfig, aggregates: Sequence[str]) -> Config:
@@ -313,6 +328,8 @@ def _finish(
 ) -> tuple[Opening, int]:
     report = built.report
     point = None if report.point is None else report.point.model_dump(mode="json")
+    if point is not None:
+        point["repo"] = CREDENTIALS.sub(r"\1", point["repo"])
     status: Status = "opened"
     result: dict[str, Any] | None = None
     exit_code = report.exit_code

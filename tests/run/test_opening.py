@@ -286,3 +286,11 @@ def test_prepare_opening_with_another_hash_in_the_lock_runs_nothing(lab: Evaluat
     with pytest.raises(LockError, match="sha256:0000"):
         open_part(lab)
     assert not lab.files.ledger.exists()
+
+
+def test_prepare_opening_with_a_reason_that_is_no_text_is_refused(lab: EvaluationLab) -> None:
+    """Before anything is asked: it could not be written down afterwards."""
+    with pytest.raises(UsageError, match="no text that can be written down"):
+        open_part(lab, reason="\udcff")
+    with pytest.raises(UsageError, match="says something"):
+        open_part(lab, reason="  ")
