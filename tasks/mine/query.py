@@ -10,6 +10,7 @@ The rules, in order:
    first line, trailers that name people or changes (Signed-off-by, Co-authored-by, Change-Id, …).
 5. Last paragraphs that consist of trailer lines alone go, as long as one of them is a usual
    trailer or has a hyphen ("Fixes: #12", "Closes-Bug: 7"): "Note: …" is prose and stays.
+6. HTML comments that fill whole lines go: they are the instructions of pull-request templates.
 """
 
 from __future__ import annotations
@@ -60,6 +61,7 @@ _USUAL_TOKENS = frozenset(
         *("task", "ticket", "tickets", "url"),
     }
 )
+_TEMPLATE_NOTE = re.compile(r"^[ \t]*<!--.*?-->[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _RULE_LINE = re.compile(r"[-=_*]{3,}$")
 
 
@@ -124,7 +126,9 @@ def split_merge_title(text: str) -> MergeTitle:
 
 
 def clean_text(text: str, *, subject_only: bool = False) -> str:
-    """Rules 3 to 5 on a message that has no merge boilerplate."""
+    """Rules 3 to 6 on a message that has no merge boilerplate."""
+    if "<!--" in text:
+        text = _TEMPLATE_NOTE.sub("", text).strip()
     if "\n" not in text:
         text = text.strip()
         return "" if _TOOL_LINE.match(text) else text

@@ -63,6 +63,12 @@ def test_clean_message_nothing_said_is_empty(message):
     assert clean_message(message) == ""
 
 
+def test_clean_message_template_instructions_go_and_code_stays():
+    """What a pull-request template tells its author is no part of the question."""
+    message = b"Fix it\n\n<!-- say what\nyou did -->\n\nIt broke.\n<!-- end -->\nUse `<!-- x -->`."
+    assert clean_message(message) == "Fix it\n\n\nIt broke.\nUse `<!-- x -->`."
+
+
 def test_clean_message_subject_only_is_the_title():
     """The subject is the first line, of a pull request its title."""
     assert clean_message(b"Title\nmore\n\nBody", subject_only=True) == "Title"
