@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
+    announce_clone,
     catch_errors,
     config_argument,
     scratch_option,
@@ -54,6 +55,7 @@ def command(
     config = with_repo(load_config(config_path), repo)
     check_config(config)
     files = EvaluationFiles(config_path)
+    announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
     console = people_console()

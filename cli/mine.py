@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, config_argument, scratch_option
+from cli.options import announce_clone, catch_errors, config_argument, scratch_option
 
 
 @click.command(
@@ -45,6 +45,7 @@ def command(config_path: Path, repo: str | None, json_file: str | None, scratch:
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
+    announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
     print_frozen(config, result, people_console(stderr=json_file == "-"))

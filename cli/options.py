@@ -147,6 +147,14 @@ def people_console(*, stderr: bool = False) -> Console:
     return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
 
 
+def announce_clone(source: str | None, scratch: Path) -> None:
+    """Say that a repository is being cloned, before it takes its time."""
+    from tasks.git.clone import must_clone
+
+    if source is not None and must_clone(source, scratch):
+        click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)
+
+
 def speaks_to_stderr(json_file: str | None, markdown_file: str | None) -> bool:
     """Whether stdout belongs to a machine-readable report."""
     return "-" in (json_file, markdown_file)

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cli.options import (
+    announce_clone,
     catch_errors,
     config_argument,
     report_options,
@@ -67,6 +68,7 @@ def command(
     from tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
+    announce_clone(evaluation.config.panel.repo, scratch)
     request = RunRequest(
         warehouse=warehouse,
         mode="resume" if resume is not None else "reuse" if reuse else "cold",

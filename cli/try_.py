@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
+    announce_clone,
     catch_errors,
     report_options,
     scratch_option,
@@ -82,6 +83,7 @@ def command(
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     console = outputs.console()
     place = source if is_url(source) else str(Path(source).expanduser().resolve())
+    announce_clone(place, scratch)
     repository = open_source(place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,))
     draft = parse_config({"panel": {"kind": "commit-files", "repo": place, "base": head}})
     tip = repository.resolve(head)

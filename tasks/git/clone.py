@@ -23,6 +23,13 @@ def is_url(source: str) -> bool:
     return _URL.match(source) is not None
 
 
+def must_clone(source: str, scratch: Path) -> bool:
+    """Whether opening `source` will clone it first, which can take minutes."""
+    if not is_url(source):
+        return False
+    return not (scratch.resolve() / "clones" / _folder_name(source) / "HEAD").is_file()
+
+
 def open_source(
     source: str,
     *,
