@@ -73,7 +73,7 @@ class PreparedOpening:
 
     files: EvaluationFiles
     holdout: HoldoutConfig
-    lock: dict[str, Any]
+    dev: FrozenPanel
     evaluation: Evaluation
     openings: tuple[Opening, ...]
     outside: tuple[str, ...]
@@ -153,7 +153,7 @@ def prepare_opening(
     return PreparedOpening(
         files=files,
         holdout=holdout,
-        lock=lock,
+        dev=frozen,
         evaluation=evaluation,
         openings=openings,
         outside=permission.problems,
@@ -209,10 +209,11 @@ def open_sealed(
             if request.is_task_level:
                 rows = _rows(warehouse, built.report.run_id)
         except BaseException as error:
+            status = _status_of(error)
             if watch.asked:
-                append_opening(prepared.files, replace(draft, status=_status_of(error)))
-                if isinstance(error, ColdrunError):
-                    raise _QuietError(watch.asked, error) from None
+                append_opening(prepared.files, replace(draft, status=status))
+            if isinstance(error, ColdrunError) and (watch.asked or status == "interrupted"):
+                raise _QuietError(watch.asked, status, error) from None
             raise
         finally:
             watch.sweep()
@@ -239,11 +240,12 @@ def _status_of(error: BaseException) -> Status:
 class _QuietError(ColdrunError):
     """An opening that failed; what the tool said may quote sealed questions and is left out."""
 
-    def __init__(self, asked: int, error: ColdrunError) -> None:
+    def __init__(self, asked: int, status: Status, error: ColdrunError) -> None:
+        written = "the attempt is in the ledger" if asked else "nothing was asked"
         super().__init__(
-            f"the opening failed after {asked} questions ({type(error).__name__}); nothing is "
-            "told, and the attempt is in the ledger. What the tool said is left out, because it "
-            "may quote sealed questions: a run of the dev part shows it"
+            f"the opening {status} after {asked} questions ({type(error).__name__}); nothing is "
+            f"told, and {written}. What the tool said is left out, because it may quote sealed "
+            "questions: a run of the dev part shows it"
         )
         self.exit_code = error.exit_code
 
@@ -307,13 +309,13 @@ def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Openi
         event=request.event,
         is_override=bool(prepared.outside),
         is_task_level=request.is_task_level,
-        sealed_digest=prepared.lock["sealed"]["digest"],
-        panel_digest=prepared.lock["panel"]["digest"],
-        lock_digest=FrozenPanel(name="", tasks=(), data=b"", lock=prepared.lock).lock_digest,
+        sealed_digest=prepared.dev.lock["sealed"]["digest"],
+        panel_digest=prepared.dev.digest,
+        lock_digest=prepared.dev.lock_digest,
         tasks=len(prepared.part.tasks),
         arms={arm.name: digest_json(arm.model_dump(mode="json")) for arm in config.arms},
         point=None,
-        configurations_tried=count_configurations(request.warehouse, prepared.lock),
+        configurations_tried=count_configurations(request.warehouse, prepared.dev.lock),
         status="failed",
         result=None,
     )

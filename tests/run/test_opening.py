@@ -294,3 +294,47 @@ def test_prepare_opening_with_a_reason_that_is_no_text_is_refused(lab: Evaluatio
         open_part(lab, reason="\udcff")
     with pytest.raises(UsageError, match="says something"):
         open_part(lab, reason="  ")
+
+
+def test_open_sealed_that_is_stopped_is_written_down_and_uses_nothing_up(
+    lab: EvaluationLab,
+) -> None:
+    """Ctrl-C lands what finished in the private warehouse, and then nothing is told of it."""
+
+    def stop(
+        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
+    ) -> BuiltReport:
+        started = start_run(evaluation, request, point=None)
+        guard(started)
+        started.run.on_progress = lambda _: started.run.stop()
+        execute_locally(started, concurrency=1)
+        return finish_run(started)
+
+    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
+    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
+    opened = open_sealed(prepared, request, stop)
+    assert (opened.exit_code, opened.opening.status) == (130, "interrupted")
+    assert opened.opening.result is None
+    assert open_part(lab).opening.status == "opened"
+
+
+def test_open_sealed_keyboard_interrupt_is_an_interruption(lab: EvaluationLab) -> None:
+    """A second Ctrl-C leaves no time to land; the line is written all the same."""
+
+    def leave(
+        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
+    ) -> BuiltReport:
+        started = start_run(evaluation, request, point=None)
+        guard(started)
+        session = started.run.arms[0].open_session(0)
+        session.ask(started.run.arms[0].asks[0].question)
+        started.abandon()
+        raise KeyboardInterrupt
+
+    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
+    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
+    with pytest.raises(KeyboardInterrupt):
+        open_sealed(prepared, request, leave)
+    assert [found.status for found in read_ledger(lab.files, read_lock(lab.files))] == [
+        "interrupted"
+    ]
