@@ -39,7 +39,11 @@ def frozen_lines(config: Config, result: FrozenResult) -> Iterator[str]:
         f"{f' ({drops})' if drops else ''} = {solvable} solvable"
     )
     if result.sealed:
-        yield f"{len(result.sealed)} sealed, {result.dev_tasks} dev; all that follows is dev alone"
+        asked = result.lock["sealed"]["count"]
+        yield (
+            f"{len(result.sealed)} sealed, of which an opening asks {asked}; {result.dev_tasks} "
+            "dev; all that follows is dev alone"
+        )
     yield from _distribution_lines("before sampling", result.before)
     yield (
         f"sample: {len(result.sampled)} of {result.dev_tasks} by {config.sample_rule}, "
