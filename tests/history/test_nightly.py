@@ -1,0 +1,146 @@
+"""One night, without an orchestrator: nothing new, a first point, a change that is decomposed."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from cli.backfill import command as backfill_command
+from cli.nightly import command as nightly_command
+from tasks.history.conduct import HistoryRequest, Hooks, conduct_history
+from tasks.history.model import History
+from tasks.history.nightly import Night, evaluate_night, publish_nights
+from tasks.run.execute import Progress
+from tests.history.small import Killed, SmallHistory
+from warehouse.reader import connect, select_rows
+
+
+def _night(small: SmallHistory) -> Night:
+    return evaluate_night(small.load(), small.warehouse, conduct=conduct_history)
+
+
+def _runs(small: SmallHistory) -> int:
+    return int(select_rows(connect(small.warehouse), "SELECT count(*) AS n FROM runs")[0]["n"])
+
+
+def test_nights_measure_what_is_new_and_decompose_a_change(
+    small: SmallHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """First point, nothing new, no change, then a change among three commits."""
+    small.add("start", range(8))
+    small.freeze()
+    first = _night(small)
+    assert (first.state, first.exit_code) == ("measured", 0)
+    assert "for the first time" in first.sentence
+    nothing = _night(small)
+    assert (nothing.state, nothing.exit_code, _runs(small)) == ("nothing_new", 0, 1)
+
+    small.add("unrelated", note_md="x")
+    same = _night(small)
+    assert same.decomposition is None
+    assert "unchanged, task by task" in same.sentence
+    assert _runs(small) == 2
+
+    small.add("before", note_md="y")
+    small.add("win", range(20))
+    small.add("after", note_md="z")
+    night = _night(small)
+    assert night.decomposition is not None
+    assert night.comparison is not None
+    assert [(step.subject, step.status) for step in night.decomposition.steps if step.up_tasks] == [
+        ("win", "changed")
+    ]
+    # the run of the night is the later end, and was not measured a third time
+    assert night.run_id in night.decomposition.points[-1].run_ids
+    assert night.decomposition.evidence == "executed"
+
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    report = publish_nights([night], small.warehouse, stem="night")
+    assert report.read_text() + "\n" == (tmp_path / "summary.md").read_text()
+    assert "+12 tasks" in report.read_text()
+    values = json.loads(report.with_suffix(".json").read_text())
+    assert values["nights"][0]["decomposition"]["steps"][0]["from"] == small.commits[1]
+
+
+def test_newest_commit_that_fails_is_told_once(small: SmallHistory) -> None:
+    """Exit code 5 in its night, nothing new in the next, and the mended commit is measured."""
+    small.add("start", range(8))
+    small.freeze()
+    _night(small)
+    small.add("broken", setup_sh="echo no compiler; exit 1\n")
+    night = _night(small)
+    assert (night.state, night.exit_code) == ("failed", 5)
+    assert "the set-up `sh setup.sh`" in night.sentence
+    assert _night(small).state == "nothing_new"
+    small.add("mended", setup_sh="true\n", note_md="x")
+    mended = _night(small)
+    assert mended.state == "measured"
+    assert mended.sentence.startswith(f"small: {small.commits[2][:12]}, compared with")
+    assert small.commits[0][:12] in mended.sentence
+
+
+def test_interrupted_night_is_continued_by_the_next(small: SmallHistory) -> None:
+    """What the dead night had answered is not asked again."""
+    small.add("start", range(8))
+    small.freeze()
+
+    def die(progress: Progress) -> None:
+        if progress.done >= 10:
+            raise Killed
+
+    def dying(request: HistoryRequest) -> History:
+        return conduct_history(dataclasses.replace(request, hooks=Hooks(on_progress=die)))
+
+    with pytest.raises(Killed):
+        evaluate_night(small.load(), small.warehouse, conduct=dying)
+    assert _night(small).state == "measured"
+    rows = select_rows(connect(small.warehouse), "SELECT executed, resumed FROM runs")
+    assert [row["executed"] for row in rows] == [48]
+    assert rows[0]["resumed"] >= 10
+
+
+def test_nothing_new_needs_no_server(small: SmallHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """`nightly once` says so, exits 0, and does not even look for Prefect."""
+    small.add("start", range(8))
+    small.freeze()
+    _night(small)
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    runner = CliRunner(
+        env={"COLDRUN_WAREHOUSE": str(small.warehouse), "COLDRUN_SCRATCH": str(small.scratch)}
+    )
+    done = runner.invoke(nightly_command, ["once", str(small.config), "--json", "-"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["nights"][0]["state"] == "nothing_new"
+    assert "nothing was executed" in done.stderr
+    new = runner.invoke(backfill_command, [str(small.config), "--commits", "NEW"])
+    assert new.exit_code == 0
+    assert "nothing new" in new.stdout
+
+
+def test_dry_run_prints_the_plan_and_executes_nothing(small: SmallHistory) -> None:
+    """Order from both ends, equal trees, and the time that earlier points took."""
+    small.add("start", range(8))
+    small.add("say nothing")
+    small.add("middle", range(9))
+    small.add("end", range(10))
+    small.freeze()
+    runner = CliRunner(
+        env={"COLDRUN_WAREHOUSE": str(small.warehouse), "COLDRUN_SCRATCH": str(small.scratch)}
+    )
+    span = f"{small.commits[0]}..{small.commits[3]}"
+    arguments = [str(small.config), "--commits", span, "--dry-run", "--json", "-"]
+    before = runner.invoke(backfill_command, arguments)
+    assert before.exit_code == 0, before.output
+    plan = json.loads(before.stdout)
+    assert [point["subject"] for point in plan["points"]] == ["start", "end", "middle"]
+    assert plan["commits"] == 4
+    assert plan["estimated_seconds"] is None
+    small.conduct(small.request("backfill", last=small.commits[2]))
+    after = json.loads(runner.invoke(backfill_command, arguments).stdout)
+    assert after["measured_before"] == 2
+    assert after["estimated_seconds"] == pytest.approx(4 * after["seconds_per_point"])
+    assert after["seconds_per_point"] > 0
