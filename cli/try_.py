@@ -84,7 +84,9 @@ def command(
     console = outputs.console()
     place = source if is_url(source) else str(Path(source).expanduser().resolve())
     announce_clone(place, scratch)
-    repository = open_source(place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,))
+    repository = open_source(
+        place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,), is_fresh=True
+    )
     draft = parse_config({"panel": {"kind": "commit-files", "repo": place, "base": head}})
     tip = repository.resolve(head)
     base = pick_base(repository, head, draft.panel, wanted=POOL * tasks)

@@ -36,14 +36,20 @@ def open_source(
     relative_to: Path,
     scratch: Path,
     wanted: Sequence[str] = (),
+    is_fresh: bool = False,
 ) -> Repository:
     """Open a repository by path (relative to a folder) or by URL (cloned into `scratch`).
+
+    Args:
+        is_fresh: Fetch an earlier clone when a wanted name could have moved since (a branch, HEAD,
+            a tag): an old clone would answer with what it meant then.
 
     Raises:
         RepositoryError: As `Repository.open`, `Repository.refuse_incomplete`, `ensure_clone`.
     """
     if is_url(source):
-        repository = Repository.open(ensure_clone(source, scratch, wanted=wanted))
+        moves = is_fresh and not all(_FULL_NAME.fullmatch(name) for name in wanted)
+        repository = Repository.open(ensure_clone(source, scratch, wanted=wanted, update=moves))
     else:
         repository = Repository.open(relative_to / Path(source).expanduser())
     repository.refuse_incomplete()

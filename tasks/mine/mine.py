@@ -22,7 +22,7 @@ def mine_panel(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedP
             from tasks.mine.commit_files import mine_commit_files
 
             return mine_commit_files(
-                open_corpus(panel, config_dir=config_dir, scratch=scratch), panel
+                open_corpus(panel, config_dir=config_dir, scratch=scratch, is_fresh=True), panel
             )
         case "ticket-repos":
             from tasks.mine.ticket_repos import mine_ticket_repos
@@ -33,13 +33,20 @@ def mine_panel(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedP
 
             repository = None
             if panel.repo is not None:
-                repository = open_corpus(panel, config_dir=config_dir, scratch=scratch)
+                repository = open_corpus(
+                    panel, config_dir=config_dir, scratch=scratch, is_fresh=True
+                )
             assert_file = panel.file or ""
             return mine_jsonl(config_dir / assert_file, panel, repository=repository)
 
 
-def open_corpus(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> Repository:
+def open_corpus(
+    panel: PanelConfig, *, config_dir: Path, scratch: Path, is_fresh: bool = False
+) -> Repository:
     """The repository that a one-repository panel searches.
+
+    With `is_fresh`, names that move (HEAD, branches) mean what they mean now, not what an earlier
+    clone remembers.
 
     Raises:
         ConfigError: The configuration names none.
@@ -48,7 +55,9 @@ def open_corpus(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> Repos
     if panel.repo is None:
         raise ConfigError("`panel.repo` is missing; name the repository by path or URL")
     wanted = tuple(rev for rev in (panel.base, panel.head) if rev and rev != "parent")
-    return open_source(panel.repo, relative_to=config_dir, scratch=scratch, wanted=wanted)
+    return open_source(
+        panel.repo, relative_to=config_dir, scratch=scratch, wanted=wanted, is_fresh=is_fresh
+    )
 
 
 def with_repo(config: Config, repo: str | None) -> Config:

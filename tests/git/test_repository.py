@@ -349,6 +349,18 @@ def test_ensure_clone_again_fetches_only_what_is_missing(new_repository, tmp_pat
     assert Repository.open(clone).resolve("HEAD").commit == third
 
 
+def test_open_source_moving_name_means_what_it_means_now(new_repository, tmp_path):
+    """HEAD of a URL is today's, not that of the day it was cloned; a run does not need the net."""
+    source = new_repository("source", bare=True)
+    first = source.commit("One", {"a.py": b"1"})
+    url = source.path.as_uri()
+    place = {"relative_to": tmp_path, "scratch": tmp_path / "scratch", "wanted": ["HEAD"]}
+    assert open_source(url, **place).resolve("HEAD").commit == first
+    second = source.commit("Two", {"a.py": b"2"})
+    assert open_source(url, **place).resolve("HEAD").commit == first
+    assert open_source(url, **place, is_fresh=True).resolve("HEAD").commit == second
+
+
 def test_ensure_clone_bad_address_leaves_nothing(tmp_path):
     """A failure is one line that hides the password, and no folder stays."""
     with pytest.raises(RepositoryError, match="cannot clone") as caught:
