@@ -33,13 +33,9 @@ def discriminate(rows: Sequence[AnswerRow]) -> Discrimination:
 
 
 def discrimination_values(rows: Sequence[AnswerRow]) -> dict[str, Any]:
-    """The same as JSON values, with the smallest detectable effects."""
+    """The same as JSON values, with the smallest detectable effect."""
     found = discriminate(rows)
-    return {
-        **asdict(found),
-        "mde_tasks": minimum_detectable_effect(found.tasks),
-        "mde_tasks_of_split": minimum_detectable_effect(max(found.possible_discordance, 1)),
-    }
+    return {**asdict(found), "mde_tasks": minimum_detectable_effect(found.tasks)}
 
 
 def discrimination_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
