@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +19,7 @@ from tasks.report.build import BuiltReport
 from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
 from tasks.run.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
 from tasks.run.prepare import Evaluation
-from tests.evaluations import EvaluationLab
+from tests.evaluations import ROOT, EvaluationLab
 from tests.holdouts import HOLDOUT, WORDS, make_holdout_lab
 
 SEALED = WORDS[12:24]
@@ -338,3 +341,55 @@ def test_open_sealed_keyboard_interrupt_is_an_interruption(lab: EvaluationLab) -
     assert [found.status for found in read_ledger(lab.files, read_lock(lab.files))] == [
         "interrupted"
     ]
+
+
+KILLED = """\
+import sys
+from pathlib import Path
+from tests.evaluations import EvaluationLab
+from tests.run.test_opening import open_part
+
+open_part(EvaluationLab(Path(sys.argv[1])))
+"""
+
+
+def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Path) -> None:
+    """The killed program's captures and session folders hold questions; the next opening ends it.
+
+    The kill leaves no line: nothing was told, and nobody was left to write it.
+    """
+    lab = make_holdout_lab(tmp_path, rest=NOISY_ARM)
+    slow = (
+        "    Path('seen.txt').write_text(query)\n"
+        "    if not os.path.exists(os.environ['MARK']):\n"
+        "        time.sleep(60)\n"
+    )
+    lab.write_arm(f"from pathlib import Path\ndef answer(query):\n{slow}    return {{'items': []}}")
+    mark = tmp_path / "mark"
+    text = lab.config.read_text()
+    lab.config.write_text(f'{text}set_env = {{ MARK = "{mark}" }}\n')
+    lab.freeze()
+    program = subprocess.Popen(
+        [sys.executable, "-c", KILLED, str(tmp_path)],
+        env=lab.environment() | {"PYTHONPATH": str(ROOT)},
+        stderr=subprocess.PIPE,
+    )
+    try:
+        deadline = time.monotonic() + 60
+        while not list(lab.scratch.rglob("seen.txt")) and time.monotonic() < deadline:
+            assert program.poll() is None, program.stderr and program.stderr.read()
+            time.sleep(0.05)
+    finally:
+        program.kill()
+        program.communicate()
+    assert list((lab.scratch / "holdout").glob("opening-*/"))
+    assert not lab.files.ledger.exists()
+    mark.touch()
+    open_part(lab)
+    assert not list(lab.scratch.rglob("seen.txt"))
+    left = [
+        path
+        for path, data in read_everything(lab.scratch)
+        if any(f"Water the {word}".encode() in data for word in SEALED)
+    ]
+    assert left == []
