@@ -83,7 +83,7 @@ def panel_lines(panel: PanelLine) -> Iterator[str]:
     yield f"  used for: {'; '.join(panel.uses) or UNDECLARED}"
     if panel.sealed:
         times = "once" if panel.openings == 1 else f"{panel.openings} times"
-        yield f"  sealed: {panel.sealed} tasks, opened {times}"
+        yield f"  sealed: {panel.sealed} tasks, opened {times} before that run"
     scores = [
         f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
         for score in panel.scores
