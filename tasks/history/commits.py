@@ -78,14 +78,15 @@ def select_commits(
         RepositoryError: A revision does not exist, or the ends of a range do not fit together.
     """
     first, dots, last = text.partition("..")
-    if dots and not Path(text).is_file():
+    is_file = _is_file(text)
+    if dots and not is_file:
         return list_range(
             repository,
             first or "HEAD",
             last.removeprefix(".") or "HEAD",
             is_first_parent=is_first_parent,
         )
-    if Path(text).is_file():
+    if is_file:
         return list_named(repository, _read_list(Path(text)), source=text)
     if any(mark in text for mark in "*?["):
         names = [tag for tag in repository.list_tags() if fnmatch.fnmatchcase(tag, text)]
@@ -194,6 +195,14 @@ def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryC
     """How many commits lead from one to the other along first parents, at least 1."""
     names = [newer.commit, f"^{older.commit}"]
     return max(1, sum(1 for _ in repository.stream_log(names, first_parent=True)))
+
+
+def _is_file(text: str) -> bool:
+    """Whether `text` is the path of a file; a long list of revisions is no path at all."""
+    try:
+        return Path(text).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _read_list(path: Path) -> list[tuple[str, str]]:

@@ -48,6 +48,12 @@ def test_tags_by_pattern_and_list_go_by_date(line: tuple[Repository, list[str]])
     assert [commit.distance for commit in found] == [1, 3]
 
 
+def test_list_longer_than_a_path_can_be(line: tuple[Repository, list[str]]) -> None:
+    """A dozen full commit names are more than a file's name may have."""
+    repository, commits = line
+    assert _names(select_commits(repository, ",".join(commits * 8))) == commits
+
+
 def test_file_of_commits_names_the_wrong_line(
     line: tuple[Repository, list[str]], tmp_path: Path
 ) -> None:
