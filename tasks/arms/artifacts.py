@@ -47,6 +47,23 @@ def declared_files(
     return tuple(dict.fromkeys(names))
 
 
+def absolute_files(arm: CommandArm | McpArm) -> tuple[str, ...]:
+    """The files that the command line names by their absolute paths, the program's own left out.
+
+    They are run from where they lie, so nothing but their digest tells when they change.
+    """
+    return tuple(
+        dict.fromkeys(word for word in arm.argv[1:] if word.startswith("/") and _is_file(word))
+    )
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
+
+
 def _is_below(folder: Path, name: str) -> bool:
     """Whether `name` is something in `folder`, and not `folder` itself or something above it."""
     try:
@@ -82,14 +99,17 @@ def _digest_declared(path: Path) -> str:
 def digest_path(path: Path) -> str:
     """SHA-256 of a file's bytes; of a folder's files with their names, bytecode left out.
 
-    Links are followed, as a program that opens them does; one that leads nowhere counts as its
-    text. Executable bits count.
+    Links are followed, to files and to folders, as a program that opens them does; one that leads
+    nowhere counts as its text. Executable bits count.
+
+    Raises:
+        ConfigError: Links to folders go round in a circle.
     """
     digest = hashlib.sha256()
     if not path.is_dir():
         _feed_file(digest, path)
         return digest.hexdigest()
-    for name, file in sorted(_walk(path, "")):
+    for name, file in sorted(_walk(path, "", (os.path.realpath(path),))):
         digest.update(f"{len(name.encode('utf-8', 'surrogateescape'))}:".encode("ascii"))
         digest.update(name.encode("utf-8", "surrogateescape"))
         inner = hashlib.sha256()
@@ -98,13 +118,20 @@ def digest_path(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _walk(folder: Path, prefix: str) -> Iterator[tuple[str, Path]]:
-    for entry in os.scandir(folder):
-        if entry.is_dir(follow_symlinks=False):
-            if entry.name != BYTECODE_FOLDER:
-                yield from _walk(Path(entry.path), f"{prefix}{entry.name}/")
-        else:
+def _walk(folder: Path, prefix: str, above: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
+    with os.scandir(folder) as found:
+        entries = list(found)
+    for entry in entries:
+        if not entry.is_dir():
             yield prefix + entry.name, Path(entry.path)
+        elif entry.name != BYTECODE_FOLDER:
+            place = os.path.realpath(entry.path)
+            if place in above:
+                raise ConfigError(
+                    f"the link {entry.path} leads round in a circle, to a folder that it lies in; "
+                    "declare folders without such links"
+                )
+            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", (*above, place))
 
 
 def _feed_file(digest: Any, path: Path) -> None:

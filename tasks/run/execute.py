@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
 from tasks.arms.base import Session
+from tasks.canonical import digest_json
 from tasks.errors import ColdrunError, InvalidRunError
 from tasks.records import Question, Reply, Role, SessionEnd
 from tasks.run.capture import Capture, CaptureStore
@@ -85,16 +86,26 @@ def plan_asks(
     *,
     trials: int,
     corpus_trees: Callable[[Question], Mapping[str, str]],
+    is_ordered: bool = False,
 ) -> tuple[Ask, ...]:
-    """Every answer that an arm owes, in panel order, trial by trial."""
+    """Every answer that an arm owes, in panel order, trial by trial.
+
+    The key of an ordered arm's answer holds the questions before it: they decide its state.
+    """
     asks = []
     constant = constant_parts(identity)
     for trial in range(trials):
+        before = ""
         for question in questions:
             parts = key_parts(
-                constant, question=question, corpus=corpus_trees(question), trial=trial
+                constant,
+                question=question,
+                corpus=corpus_trees(question),
+                trial=trial,
+                asked_before=before if is_ordered else None,
             )
             asks.append(Ask(question, trial, capture_key(parts), parts))
+            before = digest_json([parts["question"], parts["corpus"]])
     return tuple(asks)
 
 

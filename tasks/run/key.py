@@ -66,19 +66,27 @@ def constant_parts(identity: ArmIdentity) -> dict[str, str]:
 
 
 def key_parts(
-    constant: Mapping[str, str], *, question: Question, corpus: Mapping[str, str], trial: int
+    constant: Mapping[str, str],
+    *,
+    question: Question,
+    corpus: Mapping[str, str],
+    trial: int,
+    asked_before: str | None = None,
 ) -> dict[str, str]:
     """All components of one capture's key, each as canonical JSON text, by component name.
 
     `constant` comes from `constant_parts`; `corpus` maps the names of the searched trees to their
-    tree ids. Gold is never among the arguments: an answer does not depend on it.
+    tree ids; `asked_before` is a digest of the questions that a stateful arm was asked before this
+    one. Gold is never among the arguments: an answer does not depend on it.
     """
+    asked = {} if asked_before is None else {"asked_before": asked_before}
     values: dict[str, Any] = {
         "question": {
             "id": question.id,
             "query": question.query,
             "answer": question.answer,
             "k": question.k,
+            **asked,
         },
         "corpus": dict(corpus),
         "seed": question.seed,

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.arms.artifacts import (
+    absolute_files,
     declared_files,
     describe_interpreter,
     digest_path,
@@ -19,6 +20,7 @@ from tasks.arms.artifacts import (
 from tasks.arms.base import Point
 from tasks.canonical import canonical_json
 from tasks.config import ArmConfig, CommandArm, McpArm, ProductConfig
+from tasks.run.search_path import session_search_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,8 +28,8 @@ class ArmKeyParts:
     """The parts of a capture's key that depend on the arm and the machine.
 
     `artifacts` maps the declared files, and "setup", to digests; `binaries` maps programs to
-    their place and digest; `environment` is one digest over the declared variables' values, so
-    that no secret is stored.
+    their place and digest; `environment` is one digest over the values of the declared variables
+    and of PATH, so that no secret is stored.
     """
 
     artifacts: Mapping[str, str]
@@ -58,10 +60,12 @@ def arm_key_parts(
     if isinstance(arm, (CommandArm, McpArm)):
         for name in declared_files(arm, config_dir=config_dir, has_product=point is not None):
             artifacts[name] = digest_path(config_dir / name)
+        artifacts.update({name: digest_path(Path(name)) for name in absolute_files(arm)})
         binaries = find_binaries(arm, point)
         environment = {
             "env": {name: os.environ.get(name) for name in arm.env},
             "set_env": arm.set_env,
+            "path": session_search_path(),
         }
     if is_process and product is not None and point is not None:
         artifacts["setup"] = digest_setup(product, config_dir=config_dir)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.arms.artifacts import declared_files
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.registry import open_session
-from tasks.config import ArmConfig, Config, ProcessArm, load_config
-from tasks.errors import LockError
+from tasks.config import ArmConfig, CommandArm, Config, McpArm, ProcessArm, load_config
+from tasks.errors import ConfigError, LockError
 from tasks.freeze.check import check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.git.repository import Repository
@@ -126,7 +127,13 @@ def plan_arms(
             name=arm.name,
             role=arm.role,
             identity=(identity := identify_arm(arm, evaluation, point=setting.point, code=code)),
-            asks=plan_asks(identity, questions, trials=trials[arm.name], corpus_trees=corpus_trees),
+            asks=plan_asks(
+                identity,
+                questions,
+                trials=trials[arm.name],
+                corpus_trees=corpus_trees,
+                is_ordered=arm.order == "fixed",
+            ),
             open_session=_opener(evaluation, arm, setting),
             sessions=arm.sessions,
             is_ordered=arm.order == "fixed",
@@ -159,6 +166,7 @@ def identify_arm(
         )
     from tasks.run.parts import arm_key_parts
 
+    _refuse_gold(arm, evaluation, has_product=point is not None)
     parts = arm_key_parts(
         arm, config_dir=evaluation.config_dir, point=point, product=evaluation.config.product
     )
@@ -171,6 +179,27 @@ def identify_arm(
         binaries=parts.binaries,
         environment=parts.environment,
     )
+
+
+def _refuse_gold(arm: ProcessArm, evaluation: Evaluation, *, has_product: bool) -> None:
+    """Refuse an arm whose declared files, copied into its sessions, hold the right answers.
+
+    Raises:
+        ConfigError: A declared file is the panel, or a folder that holds it.
+    """
+    if not isinstance(arm, (CommandArm, McpArm)):
+        return
+    panel, folder = evaluation.config.panel, evaluation.config_dir
+    sources = [folder / name for name in (panel.file, panel.tickets) if name is not None]
+    gold = [path.resolve() for path in (EvaluationFiles(evaluation.config_path).panel, *sources)]
+    for name in declared_files(arm, config_dir=folder, has_product=has_product):
+        place = (folder / name).resolve()
+        held = next((path for path in gold if path.is_relative_to(place)), None)
+        if held is not None:
+            raise ConfigError(
+                f"arm {arm.name!r}: its file {name!r} holds {held.name}, the tasks with their "
+                "gold; declare the single files that the arm needs"
+            )
 
 
 def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> OpenSession:
