@@ -22,7 +22,7 @@ from tasks.analyse.evidence import (
     judge_verdict,
 )
 from tasks.analyse.gate import Pairing, judge_candidate
-from tasks.analyse.intervals import Interval, mean_interval, wilson_interval
+from tasks.analyse.intervals import Interval, mean_interval, mean_intervals, wilson_interval
 from tasks.analyse.measures import Measure, parse_measure
 from tasks.analyse.multiplicity import adjust_holm
 from tasks.analyse.nulls import null_scores, permuted_scores
@@ -203,13 +203,26 @@ def measure_nulls(
 
 def summarise(scores: FloatArray, measure: Measure, seed: int) -> MeasurePart:
     """The mean with its interval: Wilson where every task scores 0 or 1, else BCa bootstrap."""
-    value = float(scores.mean())
-    if measure.is_binary and bool(np.isin(scores, (0.0, 1.0)).all()):
-        count = int(scores.sum())
-        interval = wilson_interval(count, len(scores))
-        return MeasurePart(value=value, count=count, low=interval.low, high=interval.high)
-    interval = mean_interval(scores, seed)
-    return MeasurePart(value=value, count=None, low=interval.low, high=interval.high)
+    return summarise_all([scores], [measure], seed)[0]
+
+
+def summarise_all(
+    scores: Sequence[FloatArray], measures: Sequence[Measure], seed: int
+) -> list[MeasurePart]:
+    """`summarise` for many score vectors of one panel, which share the bootstrap's draws."""
+    is_counted = [
+        measure.is_binary and bool(np.isin(vector, (0.0, 1.0)).all())
+        for vector, measure in zip(scores, measures, strict=True)
+    ]
+    graded = [vector for vector, counted in zip(scores, is_counted, strict=True) if not counted]
+    bootstrapped = iter(mean_intervals(np.column_stack(graded), seed) if graded else ())
+    parts = []
+    for vector, counted in zip(scores, is_counted, strict=True):
+        count = int(vector.sum()) if counted else None
+        interval = next(bootstrapped) if count is None else wilson_interval(count, len(vector))
+        value = float(vector.mean())
+        parts.append(MeasurePart(value=value, count=count, low=interval.low, high=interval.high))
+    return parts
 
 
 def _null_vectors(
@@ -242,14 +255,16 @@ def _permuted(tasks: Sequence[Task], measure: Measure, arm: ArmUnderTest) -> Flo
 def _aggregate(
     vectors: Mapping[str, Mapping[str, FloatArray]], measures: Sequence[Measure], seed: int
 ) -> dict[str, dict[str, MeasurePart]]:
-    names = list(vectors[measures[0].text])
-    return {
-        name: {
-            measure.text: summarise(vectors[measure.text][name], measure, seed)
-            for measure in measures
-        }
-        for name in names
-    }
+    places = [(name, measure) for name in vectors[measures[0].text] for measure in measures]
+    parts = summarise_all(
+        [vectors[measure.text][name] for name, measure in places],
+        [measure for _, measure in places],
+        seed,
+    )
+    found: dict[str, dict[str, MeasurePart]] = {}
+    for (name, measure), part in zip(places, parts, strict=True):
+        found.setdefault(name, {})[measure.text] = part
+    return found
 
 
 def _gate(
