@@ -9,6 +9,7 @@ captures/<run_id>/session-<id>.json        how a session came up and what it lef
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import fcntl
 import json
@@ -110,7 +111,13 @@ _CAPTURE_COLUMNS = (
 
 def capture_to_json(capture: Capture) -> bytes:
     """The bytes of a capture file."""
-    return canonical_json(asdict(capture))
+    reply = {name: getattr(capture.reply, name) for name in Reply.__dataclass_fields__}
+    reply["attempts"] = [asdict(attempt) for attempt in capture.reply.attempts]
+    reply["events"] = [asdict(event) for event in capture.reply.events]
+    values = {name: getattr(capture, name) for name in Capture.__dataclass_fields__}
+    values["key_parts"] = dict(capture.key_parts)
+    values["reply"] = reply
+    return canonical_json(values)
 
 
 def capture_from_json(data: bytes) -> Capture:
@@ -250,12 +257,11 @@ class CaptureStore:
             self._serial += 1
             temporary = self.folder / f".{os.getpid()}-{self._serial}.tmp"
         try:
-            try:
-                temporary.write_bytes(data)
-                temporary.replace(self.folder / name)
-            finally:
-                temporary.unlink(missing_ok=True)
+            temporary.write_bytes(data)
+            temporary.replace(self.folder / name)
         except OSError as error:
+            with contextlib.suppress(OSError):
+                temporary.unlink()
             raise StorageError(
                 f"cannot write {self.folder / name}: {error.strerror}; the answers finished so "
                 f"far are kept, mend it and continue with --resume {self.folder.name}"

@@ -1,0 +1,65 @@
+"""CPU seconds of `coldrun --help`, beside a bare Click and (if it is there) a bare Typer.
+
+    python benchmarks/cli_start.py [--repeats N]
+    uv run --with typer python benchmarks/cli_start.py
+
+Goal: at most 0.35 CPU seconds. The three take turns, so that a busy machine slows all alike.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import os
+import statistics
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PROGRAMS = {
+    "python -c pass": "pass",
+    "bare Click": "import click\n@click.command()\ndef main(): 'Help.'\nmain()",
+    "bare Typer": "import typer\ndef main(): 'Help.'\ntyper.run(main)",
+    "coldrun": "from cli.main import main; main(prog_name='coldrun')",
+}
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeats", type=int, default=15)
+    repeats = parser.parse_args().repeats
+    programs = dict(PROGRAMS)
+    if importlib.util.find_spec("typer") is None:
+        del programs["bare Typer"]
+        print("typer is not importable here: left out")
+    seconds: dict[str, list[float]] = {name: [] for name in programs}
+    for _ in range(repeats):
+        for name, program in programs.items():
+            seconds[name].append(cpu_seconds_of(program))
+    bare = statistics.median(seconds["bare Click"])
+    for name, found in seconds.items():
+        median = statistics.median(found)
+        print(f"{name:15} {median:.3f} CPU s, {median / bare:.2f} times a bare Click")
+    print("goal: coldrun at most 0.35 CPU s")
+
+
+def cpu_seconds_of(program: str) -> float:
+    """User and system seconds of `program --help` in a fresh interpreter."""
+    before = os.times()
+    subprocess.run(
+        [sys.executable, "-c", program, "--help"],
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+    after = os.times()
+    return (after.children_user - before.children_user) + (
+        after.children_system - before.children_system
+    )
+
+
+if __name__ == "__main__":
+    main()

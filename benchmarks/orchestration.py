@@ -1,0 +1,182 @@
+"""What it costs to orchestrate and land an answer, beside a plain thread pool in the same run.
+
+    python benchmarks/orchestration.py [--answers N] [--repeats N] [--profile]
+
+An arm that answers at once is asked N questions: through the flow, on a Prefect server that is
+started for it, and through `execute_locally`, which drives the same shards from a thread pool.
+Both start a run, write a capture for every answer, land all tables and analyse the run. Goal: at
+most 2 ms for each answer at 5,000 answers, all included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import cProfile
+import json
+import pstats
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from flows.server import use_server
+from tasks.config import load_config
+from tasks.freeze.freeze import freeze_panel
+from tasks.freeze.lock import EvaluationFiles
+from tasks.freeze.write import write_frozen
+from tasks.mine.mine import mine_panel
+from tasks.records import Question, Reply, SessionEnd, SessionStart
+from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
+from tasks.run.prepare import Evaluation, load_evaluation
+
+CONFIG = """\
+[panel]
+kind = "jsonl"
+file = "tasks.jsonl"
+answer = "set"
+
+[sample]
+rule = "all"
+
+[[arm]]
+name = "instant"
+kind = "command"
+argv = ["true"]
+sessions = 2
+"""
+
+
+@dataclass(slots=True)
+class Instant:
+    """A session in this process that answers at once, and wrong."""
+
+    start: SessionStart = field(default_factory=SessionStart)
+
+    def ask(self, question: Question) -> Reply:
+        """Answer."""
+        return Reply(status="answered", raw='{"type":"answer","items":[{"path":"item-0"}]}')
+
+    def close(self) -> SessionEnd:
+        """Nothing is left behind."""
+        return SessionEnd()
+
+    def abort(self) -> None:
+        """Nothing to end."""
+
+
+def main() -> None:
+    """Measure and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--answers", type=int, default=5000)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", action="store_true", help="of the plain loop, by function")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        evaluation = make_evaluation(Path(folder), options.answers)
+        request = RunRequest(warehouse=Path(folder) / "data")
+        if options.profile:
+            profile(lambda: run_plainly(evaluation, request))
+            return
+        with use_server(Path(folder) / "scratch", verbose=False, announce=print):
+            from flows.evaluate import Control, evaluate
+
+            def run_flow() -> None:
+                evaluate(evaluation, request, control=Control(on_start=answer_at_once))
+
+            run_flow()  # the first flow of a process imports and connects
+            flow, plain = [], []
+            for _ in range(options.repeats):
+                plain.append(measure(lambda: run_plainly(evaluation, request)))
+                flow.append(measure(run_flow))
+        print_figures(options.answers, flow=flow, plain=plain)
+
+
+def make_evaluation(root: Path, answers: int) -> Evaluation:
+    """A frozen panel of so many tasks."""
+    config_path = root / "evaluation" / "instant.toml"
+    config_path.parent.mkdir()
+    config_path.write_text(CONFIG, encoding="utf-8")
+    rows = ({"id": f"t{n:06d}", "query": f"q {n}", "gold": [f"item-{n}"]} for n in range(answers))
+    tasks = "".join(json.dumps(row) + "\n" for row in rows)
+    (config_path.parent / "tasks.jsonl").write_text(tasks, encoding="utf-8")
+    config = load_config(config_path)
+    mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=root / "scratch")
+    result = freeze_panel(config, mined)
+    now = "2026-08-01T00:00:00+00:00"
+    write_frozen(EvaluationFiles(config_path), result, force=False, had_runs=False, now=now)
+    return load_evaluation(config_path, scratch=root / "scratch")
+
+
+def answer_at_once(started: StartedRun) -> None:
+    """Put sessions of this process in the place of the arm's own."""
+    run = started.run
+    run.arms = tuple(replace(arm, open_session=lambda *_: Instant()) for arm in run.arms)
+
+
+def run_plainly(evaluation: Evaluation, request: RunRequest) -> None:
+    """The same without Prefect, each part timed."""
+    started = start_run(evaluation, request, point=None)
+    answer_at_once(started)
+    execute_locally(started, concurrency=evaluation.config.run.concurrency)
+    finish_run(started)
+
+
+class Seconds(NamedTuple):
+    """Wall seconds, and processor seconds of this process (the server's are not among them)."""
+
+    wall: float
+    cpu: float
+
+
+def measure(call: Callable[[], None]) -> Seconds:
+    """Seconds of a call."""
+    wall, cpu = time.perf_counter(), time.process_time()
+    call()
+    return Seconds(time.perf_counter() - wall, time.process_time() - cpu)
+
+
+def profile(call: Callable[[], None]) -> None:
+    """Print where the time goes, in this thread alone."""
+    call()
+    with profiling() as found:
+        call()
+    pstats.Stats(found).sort_stats("cumtime").print_stats(45)
+
+
+@contextlib.contextmanager
+def profiling() -> Iterator[cProfile.Profile]:
+    """Collect while the context lasts."""
+    found = cProfile.Profile()
+    found.enable()
+    try:
+        yield found
+    finally:
+        found.disable()
+
+
+def print_figures(answers: int, *, flow: list[Seconds], plain: list[Seconds]) -> None:
+    """The medians, for each answer and as a ratio. A busy machine slows the wall alone."""
+    print(f"{answers} answers, medians of {len(flow)}, starting, landing and analysis included:")
+    medians = {}
+    for name, found in (("through the flow", flow), ("plain thread pool", plain)):
+        middle = Seconds(*(statistics.median(column) for column in zip(*found, strict=True)))
+        each = Seconds(*(1000 * value / answers for value in middle))
+        medians[name] = middle
+        print(
+            f"  {name:18} {middle.wall:6.2f} s wall, {each.wall:.3f} ms per answer; "
+            f"{middle.cpu:6.2f} s CPU, {each.cpu:.3f} ms per answer"
+        )
+    through, beside = medians.values()
+    print(f"  ratio {through.wall / beside.wall:.2f} wall, {through.cpu / beside.cpu:.2f} CPU")
+    print("  goal: at most 2 ms per answer through the flow")
+
+
+if __name__ == "__main__":
+    main()
