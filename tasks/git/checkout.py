@@ -195,18 +195,17 @@ def verify_head(checkout: Path, commit: str) -> Revision:
     return head
 
 
-def list_changed(checkout: Path) -> tuple[str, ...]:
-    """Tracked files whose content is not what the index says, sorted. Writes nothing."""
-    output = run_git(
+def list_changed(checkout: Path, tree: str) -> tuple[str, ...]:
+    """Tracked files that are not what `tree` says, staged or not, sorted. Writes nothing."""
+    status = run_git(
         ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"], cwd=checkout
     )
-    return tuple(
-        sorted(
-            os.fsdecode(record[3:])
-            for record in output.split(b"\0")
-            if record and record[1:2] != b" "
-        )
+    unstaged = (record[3:] for record in status.split(b"\0") if record and record[1:2] != b" ")
+    staged = run_git(
+        ["diff-index", "--cached", "--name-only", "-z", "--no-renames", tree, "--"], cwd=checkout
     )
+    names = {*unstaged, *(name for name in staged.split(b"\0") if name)}
+    return tuple(sorted(os.fsdecode(name) for name in names))
 
 
 def list_untracked(checkout: Path) -> tuple[str, ...]:

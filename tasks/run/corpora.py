@@ -19,6 +19,7 @@ from typing import NamedTuple
 from pathspec import GitIgnoreSpec
 
 from tasks.arms.base import Corpus, CorpusTree
+from tasks.canonical import digest_json
 from tasks.errors import UsageError
 from tasks.git.export import export_tree
 from tasks.run.locks import FileLock, hold_lock, take_lock, try_lock
@@ -71,18 +72,18 @@ class CorpusDrift:
 def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
     """The pristine folder of a tree below `scratch`, written once and kept by tree id.
 
-    It counts only with its completion stamp, which is written last; anything unfinished is
-    removed and written again. Callers never change it.
+    It counts only with its completion stamp, which is written last, and as long as no file in it
+    was touched; anything else is removed and written again. Callers never change it.
     """
     corpora = scratch.resolve() / "corpora"
     target = corpora / tree.tree
     stamp = corpora / f"{tree.tree}.complete"
     with hold_lock(corpora / f"{tree.tree}.lock"):
-        if stamp.exists() and target.is_dir():
+        if _is_pristine(target, stamp):
             stamp.touch()
             return target
         stamp.unlink(missing_ok=True)
-        shutil.rmtree(target, ignore_errors=True)
+        remove_folder(target)
         for leftover in corpora.glob(f"{tree.tree}.*.partial"):
             shutil.rmtree(leftover, ignore_errors=True)
         partial = corpora / f"{tree.tree}.{secrets.token_hex(4)}.partial"
@@ -93,9 +94,24 @@ def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
             shutil.rmtree(partial, ignore_errors=True)
             raise
         unfinished = stamp.with_suffix(".stamp")
-        unfinished.write_text(json.dumps({"tree": tree.tree, "entries": entries}) + "\n")
+        content = {"tree": tree.tree, "entries": entries, "states": _digest_states(target)}
+        unfinished.write_text(json.dumps(content) + "\n")
         unfinished.rename(stamp)
     return target
+
+
+def _is_pristine(target: Path, stamp: Path) -> bool:
+    try:
+        known = json.loads(stamp.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return target.is_dir() and known.get("states") == _digest_states(target)
+
+
+def _digest_states(folder: Path) -> str:
+    return digest_json(
+        [[os.fsencode(path).hex(), *state] for path, state in sorted(_states(folder))]
+    )
 
 
 def prune_corpora(scratch: Path, *, unused_for_seconds: float = 0.0) -> tuple[str, ...]:

@@ -20,6 +20,7 @@ from tasks.arms.artifacts import (
 from tasks.arms.base import Point
 from tasks.canonical import canonical_json
 from tasks.config import ArmConfig, CommandArm, McpArm, ProductConfig
+from tasks.run.point_use import built_digest
 from tasks.run.search_path import session_search_path
 
 
@@ -27,9 +28,10 @@ from tasks.run.search_path import session_search_path
 class ArmKeyParts:
     """The parts of a capture's key that depend on the arm and the machine.
 
-    `artifacts` maps the declared files, and "setup", to digests; `binaries` maps programs to
-    their place and digest; `environment` is one digest over the values of the declared variables
-    and of PATH, so that no secret is stored.
+    `artifacts` maps the declared files, and "setup", to digests; `product` has the point's commit
+    and tree, and a digest of the files that its set-up made; `binaries` maps programs to their
+    place and digest; `environment` is one digest over the values of the declared variables and of
+    PATH, so that no secret is stored.
     """
 
     artifacts: Mapping[str, str]
@@ -71,8 +73,14 @@ def arm_key_parts(
         artifacts["setup"] = digest_setup(product, config_dir=config_dir)
     return ArmKeyParts(
         artifacts=artifacts,
-        product={"commit": point.commit, "tree": point.tree} if is_process and point else None,
+        product=_identify_point(point) if is_process and point is not None else None,
         interpreter=describe_interpreter(),
         binaries=binaries,
         environment=hashlib.sha256(canonical_json(environment)).hexdigest(),
     )
+
+
+def _identify_point(point: Point) -> dict[str, str]:
+    built = built_digest(point.directory.parent)
+    found = {"commit": point.commit, "tree": point.tree}
+    return found if built is None else {**found, "built": built}

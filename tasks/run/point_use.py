@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tasks.arms.artifacts import BYTECODE_FOLDER, digest_path
 from tasks.arms.base import Point
+from tasks.canonical import digest_json
 from tasks.errors import RepositoryError
 from tasks.git.checkout import list_changed, list_untracked, verify_head
 from tasks.run.locks import FileLock, take_lock, try_lock
@@ -22,15 +25,16 @@ def read_stamp(place: Path) -> dict[str, Any] | None:
         value = json.loads((place / "point.json").read_bytes())
     except (FileNotFoundError, ValueError):
         return None
-    return value if isinstance(value, dict) else None
+    is_whole = isinstance(value, dict) and isinstance(value.get("untracked"), dict)
+    return value if is_whole else None
 
 
-def inspect_checkout(checkout: Path, commit: str) -> tuple[str, ...]:
+def inspect_checkout(checkout: Path, commit: str, tree: str) -> tuple[str, ...]:
     """What is not as it was checked out: `HEAD`, or tracked files; empty when all is."""
     problems = []
     try:
         verify_head(checkout, commit)
-        changed = list_changed(checkout)
+        changed = list_changed(checkout, tree)
     except RepositoryError as error:
         return (f"broke the repository of the checkout: {error}",)
     if changed:
@@ -43,12 +47,80 @@ def list_additions(point: Point) -> tuple[str, ...]:
     stamp = read_stamp(point.directory.parent)
     if stamp is None:
         return ()
-    known = {os.fsdecode(bytes.fromhex(name)) for name in stamp.get("untracked", ())}
+    known = _built_files(stamp)
     return tuple(
-        path
-        for path in list_untracked(point.directory)
-        if path not in known and "__pycache__" not in path.split("/")
+        path for path in list_untracked(point.directory) if path not in known and _is_kept(path)
     )
+
+
+def record_built(checkout: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """For a stamp: what the files that a set-up made are, by their names' bytes in hexadecimal.
+
+    Bytecode is left out: programs write it by themselves, with times in it.
+    """
+    return {
+        os.fsencode(name).hex(): [*_state(checkout / name), _digest(checkout / name)]
+        for name in names
+    }
+
+
+def built_digest(place: Path) -> str | None:
+    """One digest over the files that the set-up of a point made; None without a stamp."""
+    stamp = read_stamp(place)
+    if stamp is None:
+        return None
+    return digest_json(
+        {name: known[-1] for name, known in stamp["untracked"].items() if _is_kept(_decode(name))}
+    )
+
+
+def list_touched(place: Path) -> tuple[str, ...]:
+    """Files that the set-up of a point made and that are gone or have other content now, sorted.
+
+    Only files that were touched are read.
+    """
+    stamp = read_stamp(place)
+    if stamp is None:
+        return ()
+    checkout = place / "checkout"
+    return tuple(
+        sorted(
+            name
+            for name, known in _built_files(stamp).items()
+            if _is_kept(name)
+            and _state(checkout / name) != known[:-1]
+            and _digest(checkout / name) != known[-1]
+        )
+    )
+
+
+def _built_files(stamp: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {_decode(name): known for name, known in stamp["untracked"].items()}
+
+
+def _decode(name: str) -> str:
+    return os.fsdecode(bytes.fromhex(name))
+
+
+def _is_kept(name: str) -> bool:
+    return BYTECODE_FOLDER not in name.split("/")
+
+
+def _state(path: Path) -> list[int]:
+    """What tells an untouched file from a touched one without reading it; of a link, its target."""
+    try:
+        found = path.stat()
+    except OSError:
+        return []
+    return [found.st_ino, found.st_size, found.st_mode, found.st_ctime_ns]
+
+
+def _digest(path: Path) -> str | None:
+    """SHA-256 of a file, through links; None of what is no file (a folder of its own, say)."""
+    try:
+        return digest_path(path) if path.is_file() else str(path.readlink())
+    except OSError:
+        return None
 
 
 def use_point(point: Point) -> FileLock | None:
@@ -72,11 +144,19 @@ def describe_use(point: Point) -> tuple[tuple[str, ...], tuple[str, ...]]:
     if read_stamp(point.directory.parent) is None:
         return (), ()
     invalid = tuple(
-        f"a session {problem}" for problem in inspect_checkout(point.directory, point.commit)
+        f"a session {problem}"
+        for problem in inspect_checkout(point.directory, point.commit, point.tree)
     )
-    added = list_additions(point)
-    warnings = (f"wrote {_name_files(added)} into the product's checkout",) if added else ()
-    return invalid, warnings
+    added, touched = list_additions(point), list_touched(point.directory.parent)
+    warnings = []
+    if added:
+        warnings.append(f"wrote {_name_files(added)} into the product's checkout")
+    if touched:
+        warnings.append(
+            f"changed what the product's set-up had made ({_name_files(touched)}): later sessions "
+            "saw it; the next run sets the product up again"
+        )
+    return invalid, tuple(warnings)
 
 
 def sweep_when_free(place: Path) -> None:

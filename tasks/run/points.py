@@ -36,7 +36,13 @@ from tasks.git.checkout import (
 from tasks.git.repository import Repository
 from tasks.records import Revision
 from tasks.run.locks import hold_lock, try_lock
-from tasks.run.point_use import inspect_checkout, read_stamp, sweep_when_free
+from tasks.run.point_use import (
+    inspect_checkout,
+    list_touched,
+    read_stamp,
+    record_built,
+    sweep_when_free,
+)
 from tasks.run.process import describe_exit, kill_group
 from tasks.run.scratch import refuse_enclosing_repository, remove_folder
 from tasks.run.search_path import session_search_path
@@ -132,8 +138,8 @@ def _prepare(
     place.with_suffix(".use").touch()
     stamp = read_stamp(place)
     if stamp is not None and stamp.get("identity") == identity:
-        problems = inspect_checkout(checkout, source.commit)
-        if not problems:
+        problems = inspect_checkout(checkout, source.commit, str(stamp["tree"]))
+        if not problems and not list_touched(place):
             sweep_when_free(place)
             return _point(source, checkout, str(stamp["tree"]))
     _refuse_in_use(place)
@@ -141,13 +147,13 @@ def _prepare(
     place.mkdir()
     found = _check_out(source, checkout, objects)
     _set_up(product, checkout, place / "setup.log", found.commit)
-    problems = inspect_checkout(checkout, found.commit)
+    problems = inspect_checkout(checkout, found.commit, found.tree)
     if problems:
         raise PointError(
             f"the set-up of {source.repo} at {found.commit} {'; '.join(problems)}; a set-up must "
             f"leave tracked files alone (its output: {place / 'setup.log'})"
         )
-    _write_stamp(place, identity, found, list_untracked(checkout))
+    _write_stamp(place, identity, found, record_built(checkout, list_untracked(checkout)))
     return _point(source, checkout, found.tree)
 
 
@@ -230,7 +236,7 @@ def _tail(log: Path) -> str:
 
 
 def _write_stamp(
-    place: Path, identity: Mapping[str, Any], found: Revision, untracked: tuple[str, ...]
+    place: Path, identity: Mapping[str, Any], found: Revision, untracked: Mapping[str, Any]
 ) -> None:
     unfinished = place / "point.json.part"
     unfinished.write_bytes(
@@ -239,7 +245,7 @@ def _write_stamp(
                 "identity": dict(identity),
                 "commit": found.commit,
                 "tree": found.tree,
-                "untracked": [os.fsencode(path).hex() for path in untracked],
+                "untracked": dict(untracked),
             }
         )
     )
