@@ -56,6 +56,16 @@ def build_garden(path: Path, *, commits: int = 24) -> str:
     return subprocess.run(base, cwd=path, check=True, capture_output=True, text=True).stdout.strip()
 
 
+def grow_garden(path: Path, first: int, last: int) -> None:
+    """More commits of the same kind, one a day."""
+    stream = "".join(
+        _commit(number + 1, f"Water the {WORDS[number]} twice a day", {WORDS[number]: "# more\n"})
+        for number in range(first, last)
+    )
+    stream = stream.replace("\nM ", "\nfrom refs/heads/main^0\nM ", 1)
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=path, input=stream.encode(), check=True)
+
+
 def _commit(number: int, message: str, files: dict[str, str]) -> str:
     stamp = f"Ada <ada@example.org> {1_600_000_000 + 86_400 * number} +0000"
     lines = f"commit refs/heads/main\ncommitter {stamp}\ndata {len(message)}\n{message}\n"

@@ -131,10 +131,9 @@ def demotion_entry(opening: Opening, task_ids: Sequence[str]) -> dict[str, Any]:
 
 def _demotion(openings: Sequence[Opening]) -> dict[str, Any] | None:
     """The demotion that a crash kept out of the lock; the ids stand in the line itself."""
-    for opening in openings:
-        if opening.is_task_level and opening.result is not None:
-            return demotion_entry(opening, opening.result.get("task_ids", ()))
-    return None
+    read = [found for found in openings if found.is_task_level and found.result is not None]
+    ids = {task_id for found in read for task_id in (found.result or {}).get("task_ids", ())}
+    return demotion_entry(read[-1], sorted(ids)) if read else None
 
 
 def _write_head(
@@ -145,6 +144,7 @@ def _write_head(
 ) -> None:
     head: LedgerHead = head_of(openings)
     holdout = {**(lock.get("holdout") or {}), "head": head.head, "count": head.count}
-    if demoted is not None:
-        holdout["demoted"] = dict(demoted)
+    if demoted is not None:  # what was read earlier stays read
+        before = (holdout.get("demoted") or {}).get("tasks", ())
+        holdout["demoted"] = {**demoted, "tasks": sorted({*demoted["tasks"], *before})}
     write_whole(files.lock, lock_to_bytes({**lock, "holdout": holdout}))

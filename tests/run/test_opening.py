@@ -20,7 +20,7 @@ from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_ru
 from tasks.run.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
 from tasks.run.prepare import Evaluation
 from tests.evaluations import ROOT, EvaluationLab
-from tests.holdouts import HOLDOUT, WORDS, make_holdout_lab
+from tests.holdouts import HOLDOUT, WORDS, grow_garden, make_holdout_lab
 
 SEALED = WORDS[12:24]
 
@@ -204,6 +204,23 @@ def test_open_sealed_task_level_returns_rows_and_demotes_for_good(lab: Evaluatio
     assert lab.freeze(force=True) == "replaced"
     assert read_lock(lab.files)["panel"]["tasks"] == 24
     assert read_lock(lab.files)["holdout"]["demoted"] == demoted
+
+
+def test_open_sealed_task_level_twice_remembers_what_was_read_first(lab: EvaluationLab) -> None:
+    """Later tasks may be sealed and read too; the first ones are dev all the same."""
+    text = lab.config.read_text()
+    lab.config.write_text(text.replace("[measure]", "[holdout]\nopenings = 2\n\n[measure]"))
+    lab.freeze(force=True)
+    open_part(lab, is_task_level=True)
+    first = read_lock(lab.files)["holdout"]["demoted"]["tasks"]
+    grow_garden(lab.root / "garden", 24, 30)
+    later = lab.config.read_text().replace("sealed_fraction = 0.5", "sealed_after = 2020-10-07")
+    lab.config.write_text(later)
+    lab.freeze(force=True)
+    open_part(lab, is_task_level=True)
+    both = read_lock(lab.files)["holdout"]["demoted"]["tasks"]
+    assert set(first) < set(both)
+    assert len(both) == 12 + 6
 
 
 def test_open_sealed_tool_that_quotes_questions_is_kept_quiet(tmp_path: Path) -> None:
