@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeVar, cast
 
 from prefect import flow
-from prefect.task_runners import ThreadPoolTaskRunner
+from prefect.futures import PrefectFuture
+from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
 from tasks.arms.base import Point
@@ -26,8 +27,20 @@ Value = TypeVar("Value")
 
 
 def unseen(value: Value) -> Value:
-    """Pass a value to a stage by reference: Prefect neither walks through it nor stores it."""
+    """Pass a value to a stage, or out of a flow, by reference: Prefect neither walks through it
+    nor stores it."""
     return cast("Value", quote(value))
+
+
+def seen(value: Value) -> Value:
+    """The value that a flow returned as `unseen`."""
+    return value.unwrap() if isinstance(value, quote) else value
+
+
+def make_runner(config: Config) -> TaskRunner[PrefectFuture[Any]]:
+    """Threads, as many as the configuration allows."""
+    runner: Any = ThreadPoolTaskRunner(max_workers=config.run.concurrency)
+    return cast("TaskRunner[PrefectFuture[Any]]", runner)
 
 
 @dataclass(slots=True)
@@ -72,17 +85,17 @@ def evaluate(
     @flow(
         name="evaluate",
         flow_run_name=f"evaluate {evaluation.frozen.name}",
-        task_runner=ThreadPoolTaskRunner[int](max_workers=evaluation.config.run.concurrency),
+        task_runner=make_runner(evaluation.config),
         persist_result=False,
         validate_parameters=False,
     )
     def evaluate_flow(config: str, panel_digest: str, mode: str, commit: str | None) -> BuiltReport:
         del config, panel_digest, mode
         point: Point | None = check_out_stage(unseen(evaluation), commit)
-        return ask_and_land(evaluation, request, point=point, control=held)
+        return unseen(ask_and_land(evaluation, request, point=point, control=held))
 
-    return evaluate_flow(
-        str(evaluation.config_path), evaluation.frozen.digest, request.mode, revision
+    return seen(
+        evaluate_flow(str(evaluation.config_path), evaluation.frozen.digest, request.mode, revision)
     )
 
 
@@ -107,7 +120,7 @@ def try_repository(
     @flow(
         name="try",
         flow_run_name=f"try {draft.name}",
-        task_runner=ThreadPoolTaskRunner[int](max_workers=draft.config.run.concurrency),
+        task_runner=make_runner(draft.config),
         persist_result=False,
         validate_parameters=False,
     )
@@ -116,10 +129,10 @@ def try_repository(
         panel = unseen(draft.config.panel)
         mined = mine_stage(panel, unseen(draft.config_dir), unseen(draft.scratch))
         frozen = freeze_stage(unseen(draft.config), unseen(mined))
-        return ask_and_land(on_frozen(frozen), request, point=None, control=held)
+        return unseen(ask_and_land(on_frozen(frozen), request, point=None, control=held))
 
     panel = draft.config.panel
-    return try_flow(panel.repo or "", panel.base, panel.head)
+    return seen(try_flow(panel.repo or "", panel.base, panel.head))
 
 
 def ask_and_land(
