@@ -84,11 +84,17 @@ def main() -> None:
         if options.profile:
             profile(lambda: run_plainly(evaluation, request))
             return
-        with use_server(Path(folder) / "scratch", verbose=False, announce=print):
+        with use_server(Path(folder) / "scratch", verbose=False, announce=print) as server:
+            from flows import quiet
             from flows.evaluate import Control, evaluate
 
             def run_flow() -> None:
-                evaluate(evaluation, request, control=Control(on_start=answer_at_once))
+                control = Control(on_start=answer_at_once)
+                quiet.run_flow(
+                    server,
+                    lambda: evaluate(evaluation, request, control=control),
+                    stop=control.stop,
+                )
 
             run_flow()  # the first flow of a process imports and connects
             flow, plain = [], []
