@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from tasks.errors import ColdrunError
+from tasks.plain import plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -106,7 +107,7 @@ def catch_errors(function: Function) -> Function:
         try:
             return function(*args, **kwargs)
         except ColdrunError as error:
-            click.echo(f"coldrun: {error}", err=True)
+            click.echo(f"coldrun: {plain_text(str(error))}", err=True)
             sys.exit(error.exit_code)
         except KeyboardInterrupt:
             click.echo("coldrun: interrupted", err=True)
@@ -140,11 +141,19 @@ def write_outputs(
 
 
 def people_console(*, stderr: bool = False) -> Console:
-    """A console for people. A file or pipe gets lines as long as they need to be."""
+    """A console for people. A file or pipe gets lines as long as they need to be.
+
+    Whatever is printed is text: no markup is read in it, and control characters are escaped.
+    """
     from rich.console import Console
 
-    console = Console(stderr=stderr, highlight=False)
-    return console if console.is_terminal else Console(stderr=stderr, highlight=False, width=WIDE)
+    from tasks.report.terminal import PlainText
+
+    console = Console(stderr=stderr, highlight=False, markup=False)
+    if not console.is_terminal:
+        console = Console(stderr=stderr, highlight=False, markup=False, width=WIDE)
+    console.push_render_hook(PlainText())
+    return console
 
 
 def announce_clone(source: str | None, scratch: Path) -> None:

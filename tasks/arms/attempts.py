@@ -10,6 +10,9 @@ from typing import Any, Literal
 
 from tasks.records import Attempt, ComponentEvent, Reply
 
+LARGEST_COUNT = 2**53
+"""Larger counts are none, and no table takes them."""
+
 TOKEN_FIELDS = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens")
 
 
@@ -113,6 +116,8 @@ def _read_entry(entry: Any) -> Usage:
             raise ValueError(f"usage has {name} = {count!r}, which is no whole number")
         if count is not None and count < 0:
             raise ValueError(f"usage has {name} = {count}, which is below 0")
+        if count is not None and count > LARGEST_COUNT:
+            raise ValueError(f"usage has {name} = {count:.3g}, more than anything can have used")
         counts[name] = count
     return Usage(model=model, **counts)
 
@@ -140,7 +145,8 @@ def read_event(value: Mapping[str, Any], position: int) -> ComponentEvent:
     sizes: dict[str, int | None] = {}
     for field in ("returned_bytes", "returned_tokens"):
         size = value.get(field)
-        sizes[field] = size if isinstance(size, int) and not isinstance(size, bool) else None
+        is_count = isinstance(size, int) and not isinstance(size, bool) and size <= LARGEST_COUNT
+        sizes[field] = size if is_count else None
     return ComponentEvent(name=name, position=position, arguments_digest=digest, **sizes)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+import math
+from typing import Any, cast
 
 from tasks.arms.answer_text import read_protocol_line
 from tasks.arms.attempts import read_texts
+from tasks.plain import without_surrogates
 from tasks.records import SessionStart
 
 PROTOCOL = 1
@@ -22,13 +24,19 @@ def encode_message(message: dict[str, Any]) -> bytes:
 
 
 def decode_line(line: bytes) -> dict[str, Any]:
-    """A line of the arm's. Raises ProtocolError when it is no JSON object."""
+    """A line of the arm's. Raises ProtocolError when it is no JSON object.
+
+    Names that are not UTF-8 come as lone surrogates, which nothing can store; the raw line, from
+    which items are read, keeps them.
+    """
     try:
-        return read_protocol_line(line.decode("utf-8"))
+        message = read_protocol_line(line.decode("utf-8"))
     except UnicodeDecodeError:
         raise ProtocolError(f"the line is not UTF-8: {shorten_line(line)}") from None
     except ValueError as error:
         raise ProtocolError(f"{error}; write logs to stderr") from None
+    has_surrogates = b"\\ud" in line or b"\\uD" in line
+    return cast("dict[str, Any]", without_surrogates(message)) if has_surrogates else message
 
 
 def read_ready(message: dict[str, Any], *, seconds: float) -> SessionStart:
@@ -44,7 +52,8 @@ def read_ready(message: dict[str, Any], *, seconds: float) -> SessionStart:
             raise ProtocolError(f"`ready` has {name} = {value!r}, which is no text")
         texts[name] = value
     indexing = message.get("indexing_seconds", 0.0)
-    if isinstance(indexing, bool) or not isinstance(indexing, (int, float)):
+    is_number = isinstance(indexing, (int, float)) and not isinstance(indexing, bool)
+    if not is_number or not indexing < math.inf:
         raise ProtocolError(f"`ready` has indexing_seconds = {indexing!r}, which is no number")
     indexing = min(max(float(indexing), 0.0), seconds)
     try:

@@ -230,7 +230,7 @@ def _says_nothing_found(texts: Sequence[str], arm: ProcessArm) -> bool:
 
 def _normalise(item: str, answer: AnswerKind, corpus_dir: str | None) -> str:
     if answer == "set":
-        return item.strip()
+        return _as_item(item.strip())
     text = item.removeprefix("file://").replace("\\", "/")
     path = ""
     while text := text.strip():

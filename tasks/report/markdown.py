@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
+from tasks.plain import one_line
 from tasks.report import words
 from tasks.report.model import Report
 from tasks.report.strata import production_lines
@@ -11,7 +12,12 @@ from tasks.report.strata import production_lines
 
 def render_markdown(report: Report) -> str:
     """The same report as on the terminal, with full hashes."""
-    return "\n".join(_lines(report))
+    return "\n".join(inert(line) for line in _lines(report))
+
+
+def inert(line: str) -> str:
+    """A line of ours in which nothing quoted can start a line, a tag or a link of its own."""
+    return one_line(line).replace("<", "&lt;").replace("](", "]\\(")
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -65,4 +71,4 @@ def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in cells) + " |"
+    return "| " + " | ".join(inert(cell).replace("|", "\\|") for cell in cells) + " |"

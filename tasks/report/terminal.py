@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from rich.box import SIMPLE_HEAD
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
+from tasks.plain import one_line, plain_text
 from tasks.report import words
 from tasks.report.model import GatePart, Report
 from tasks.report.strata import production_lines
@@ -71,5 +75,25 @@ def make_table(headers: list[str]) -> Table:
     return table
 
 
+class PlainText(RenderHook):
+    """What a console of ours does to all that it prints: control characters become escapes."""
+
+    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
+        """Wrap what is about to be printed."""
+        return [_Plain(renderable) for renderable in renderables]
+
+
+@dataclass(frozen=True, slots=True)
+class _Plain:
+    inner: ConsoleRenderable
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        for segment in console.render(self.inner, options):
+            if segment.control is None:
+                yield Segment(plain_text(segment.text), segment.style)
+            else:
+                yield segment
+
+
 def _print(console: Console, line: str, style: str = "") -> None:
-    console.print(Text(line, style=style), soft_wrap=True)
+    console.print(Text(one_line(line), style=style), soft_wrap=True)

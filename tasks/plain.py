@@ -1,0 +1,40 @@
+"""Text from outside (queries, paths, what tools say) as text that is safe to show and to store."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+_CONTROL = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
+"""Characters that move the cursor, change colours or the direction of reading, or are none."""
+
+
+def plain_text(text: str) -> str:
+    """`text` with control characters written as escapes, so that it can rewrite nothing shown.
+
+    Line feeds and tabs stay; lone surrogates, which no output takes, become escapes too.
+    """
+    return _CONTROL.sub(lambda found: _escape(found[0]), text)
+
+
+def one_line(text: str) -> str:
+    """`text` on one line: a quoted line break cannot pass for a line of ours."""
+    return plain_text(" ".join(text.splitlines()))
+
+
+def without_surrogates(value: Any) -> Any:
+    """A JSON value whose texts can all be encoded: lone surrogates become `\\udcXX` escapes."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode("utf-8")
+    if isinstance(value, list):
+        return [without_surrogates(item) for item in value]
+    if isinstance(value, dict):
+        return {without_surrogates(key): without_surrogates(item) for key, item in value.items()}
+    return value
+
+
+def _escape(character: str) -> str:
+    code = ord(character)
+    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
