@@ -15,6 +15,7 @@ from typing import Any
 
 from jsonpath_ng import Child, Fields, Root
 from jsonpath_ng.exceptions import JSONPathError
+from jsonpath_ng.ext.filter import Filter
 from jsonpath_ng.ext.parser import parse as parse_json_path
 
 from tasks.arms.answer_text import (
@@ -151,7 +152,7 @@ def _read_tool_result(raw: str, arm: McpArm) -> list[str]:
 def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str]) -> list[str]:
     path = arm.items or ""
     try:
-        whole, stem = _compile_path(path)
+        whole, places = _compile_path(path)
     except (JSONPathError, ValueError) as error:
         raise UnreadableError(f"`items = {path!r}` is not a JSON path: {error}") from None
     is_honestly_empty = False
@@ -159,7 +160,7 @@ def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str])
         values = [match.value for match in whole.find(document)]
         if values:
             return list(_flatten(values, path))
-        is_honestly_empty = is_honestly_empty or bool(stem.find(document))
+        is_honestly_empty |= any(_is_empty(place, document) for place in places)
     if is_honestly_empty:
         return []
     words = list(field_texts(documents, STATUS_FIELDS)) if documents else texts
@@ -175,8 +176,9 @@ def _find_items(documents: Sequence[Any], arm: ProcessArm, texts: Sequence[str])
 
 
 @lru_cache(maxsize=64)
-def _compile_path(path: str) -> tuple[Any, Any]:
-    """A JSON path, and its beginning up to the first part that may honestly find nothing."""
+def _compile_path(path: str) -> tuple[Any, tuple[tuple[Any, bool], ...]]:
+    """A JSON path, and the beginnings before each of its parts that may honestly find nothing;
+    with each, whether that part is a filter."""
     whole = parse_json_path(path)
     parts = []
     node = whole
@@ -184,11 +186,22 @@ def _compile_path(path: str) -> tuple[Any, Any]:
         parts.append(node.right)
         node = node.left
     stem: Any = node if isinstance(node, (Root, Fields)) else Root()
+    places = []
     for part in reversed(parts):
         if not isinstance(part, Fields) or "*" in part.fields:
-            break
+            places.append((stem, isinstance(part, Filter)))
         stem = Child(stem, part)
-    return whole, stem
+    return whole, tuple(places or [(stem, False)])
+
+
+def _is_empty(place: tuple[Any, bool], document: Any) -> bool:
+    """Whether a place is there and holds nothing, or only what a filter kept back.
+
+    A place that holds something, none of which fits, has another form than the path expects.
+    """
+    stem, is_filtered = place
+    found = [match.value for match in stem.find(document)]
+    return bool(found) and (is_filtered or not any(found))
 
 
 def _flatten(values: Iterable[Any], path: str) -> Iterator[str]:

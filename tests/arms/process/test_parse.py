@@ -116,6 +116,7 @@ def test_json_lines_are_one_list() -> None:
     "raw",
     [
         result(structured={"results": []}),
+        result(structured={"results": None}),
         result(json.dumps({"results": []})),
         result("No results found."),
         result("Found 0 matches"),
@@ -127,10 +128,24 @@ def test_honest_emptiness_is_an_abstention(raw: str) -> None:
     assert read(raw, mcp(items="$.results[*].file")) == ParsedAnswer(abstained=True)
 
 
+def test_inner_list_that_is_empty_is_an_abstention() -> None:
+    """A group without members was found, and is empty."""
+    raw = result(structured={"groups": [{"hits": []}, {"hits": []}]})
+    assert read(raw, mcp(items="$.groups[*].hits[*].file")) == ParsedAnswer(abstained=True)
+
+
+def test_filter_that_lets_nothing_pass_is_an_abstention() -> None:
+    """The results are there, and none of them is what the path asks for."""
+    raw = result(structured={"results": [{"file": "a", "score": 0}]})
+    assert read(raw, mcp(items="$.results[?(@.score > 1)].file")) == ParsedAnswer(abstained=True)
+
+
 @pytest.mark.parametrize(
     ("raw", "arm"),
     [
         (result(structured={"hits": [{"file": "a"}]}), mcp(items="$.results[*].file")),
+        (result(structured={"results": [{"path": "a"}]}), mcp(items="$.results[*].file")),
+        (result(json.dumps({"results": {"a": [[1, "x"]]}})), mcp(items="$.results[*].file")),
         (result("src/a.py: match"), mcp(items="$.results[*].file")),
         (result("src/a.py: match"), mcp(items_regex="^file=(.+)$")),
         (result(structured={"results": [{"file": 3}]}), mcp(items="$.results[*].file")),
