@@ -54,9 +54,11 @@ def evaluate_and_report(
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
 
-    from tasks.run.conduct import check_request
+    from tasks.run.conduct import check_request, revision_to_resume
 
     check_request(evaluation, request, revision=revision)
+    if request.mode == "resume" and revision is None:
+        revision = revision_to_resume(request)
 
     def run(control: Control, on_progress: OnProgress) -> BuiltReport:
         from flows.evaluate import evaluate

@@ -287,6 +287,20 @@ def find_resumable(warehouse: Path, text: str | None) -> str:
     raise UsageError(f"no run {text!r} to continue; {known}")
 
 
+def revision_to_resume(request: RunRequest) -> str | None:
+    """The commit that an unfinished run measures, whatever `HEAD` has become since.
+
+    None when it has no product, or measures a dirty work tree, which has no commit to go back to.
+
+    Raises:
+        UsageError: There is no such run.
+    """
+    run_id = find_resumable(request.warehouse, request.resume)
+    store = open_store(request.warehouse, run_id)
+    point = manifest_from_values(store.read_manifest()[0]).point
+    return None if point is None or point.is_dirty else point.commit
+
+
 def _manifest_json(record: RunRecord) -> str:
     values = {**record.manifest.to_values(), "invalid": list(record.invalid)}
     return canonical_json(values).decode()

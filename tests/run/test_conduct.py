@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tasks.errors import ColdrunError, UsageError
 from tasks.report.why import explain_answer
-from tasks.run.conduct import execute_locally, finish_run
+from tasks.run.conduct import (
+    RunRequest,
+    execute_locally,
+    finish_run,
+    revision_to_resume,
+    start_run,
+)
+from tasks.run.prepare import prepare_evaluation_point
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, EvaluationLab
 
@@ -402,3 +411,31 @@ def test_run_that_is_too_fast_did_not_run(lab: EvaluationLab) -> None:
 
     assert (report.verdict, report.evidence, report.exit_code) == ("did_not_run", "incomplete", 4)
     assert "below the registered minimum of 30 s nothing can have run" in report.reasons[0]
+
+
+def test_revision_to_resume_is_the_commit_that_was_measured(
+    tmp_path: Path, new_repository: Callable[..., RepositoryBuilder]
+) -> None:
+    """Started at one commit, a run is continued there, although HEAD has moved."""
+    product = new_repository("product")
+    first = product.commit("first", {"tool.py": "1"})
+    config = CONFIG + f"\n[product]\nrepo = {str(product.path)!r}\n"
+    lab = EvaluationLab(tmp_path).prepare(config=config)
+    evaluation = lab.load()
+    request = RunRequest(warehouse=lab.warehouse)
+    started = start_run(
+        evaluation, request, point=prepare_evaluation_point(evaluation, revision=None)
+    )
+    started.abandon()
+    product.commit("second", {"tool.py": "2"})
+    resumed = replace(request, mode="resume", resume=started.run_id)
+
+    assert revision_to_resume(resumed) == first
+    with pytest.raises(UsageError, match=f"the point, from {first} .* changed since"):
+        start_run(evaluation, resumed, point=prepare_evaluation_point(evaluation, None))
+    point = prepare_evaluation_point(evaluation, revision_to_resume(resumed))
+    again = start_run(evaluation, resumed, point=point)
+    execute_locally(again, concurrency=2)
+    report = finish_run(again).report
+    assert report.point is not None
+    assert (report.point.commit, report.run_id) == (first, started.run_id)
