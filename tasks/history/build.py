@@ -14,6 +14,9 @@ from tasks.history.record import HistoryRecord
 from tasks.history.steps import build_steps
 from tasks.report.model import DistributionPart, Evidence, PanelPart, PointPart, Verdict
 
+NAMED_SPOTS = 4
+"""More blind spots than these are told in one line."""
+
 
 def build_history(record: HistoryRecord) -> History:
     """Judge every step and describe the whole."""
@@ -156,12 +159,7 @@ def _warnings(
                 f"{step.to[:12]} changed documentation only ({step.subject}), yet the score moved "
                 f"({len(step.up_tasks)} up, {len(step.down_tasks)} down): look at the measurement"
             )
-        if step.commits > 1 and step.status == "unchanged":
-            yield (
-                f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
-                f"{step.commits - 1} commits between them none was measured; a change that was "
-                f"made and reverted there would not show ({hint})"
-            )
+    yield from _blind_spots(steps, hint)
     for move in closing:
         if move.drift.verdict == "DRIFT":
             yield (
@@ -176,4 +174,23 @@ def _warnings(
         yield (
             f"{record.arm} measured nothing at {len(nothing)} of {len(record.runs)} runs: it did "
             "not beat the nulls there"
+        )
+
+
+def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
+    """Neighbours that look alike, with commits between them: one line each, or one for many."""
+    spots = [step for step in steps if step.commits > 1 and step.status == "unchanged"]
+    if len(spots) > NAMED_SPOTS:
+        between = sum(step.commits - 1 for step in spots)
+        yield (
+            f"blind spots: {len(spots)} pairs of neighbours look alike, and of the {between} "
+            "commits between them none was measured; a change that was made and reverted there "
+            f"would not show ({hint})"
+        )
+        return
+    for step in spots:
+        yield (
+            f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
+            f"{step.commits - 1} commits between them none was measured; a change that was made "
+            f"and reverted there would not show ({hint})"
         )

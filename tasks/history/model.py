@@ -115,7 +115,8 @@ class ScorePart(Part):
 class HistoryPoint(Part):
     """One commit of the history.
 
-    `measures` are those of the arm that is looked at; `arms` has all of them. `same_as` is the
+    `measures` are those of the arm that is looked at; `arms` has all of them. `measured_nothing`:
+    the arm did not beat the nulls there. `same_as` is the
     commit with the same tree that stands for this one. `run_ids` are its runs, repeats included.
     """
 
@@ -128,6 +129,7 @@ class HistoryPoint(Part):
     same_as: str | None = None
     reason: str | None = None
     evidence: str | None = None
+    measured_nothing: bool = False
     replayed_from: list[str] = Field(default_factory=list)
     degraded: list[str] = Field(default_factory=list)
     environment_digest: str | None = None

@@ -63,6 +63,7 @@ def _point(
         same_as=same_as,
         reason=reason,
         evidence=None if mine is None else mine.evidence,
+        measured_nothing=run is not None and record.arm in run.nothing,
         replayed_from=[] if run is None else list(run.replayed_from),
         degraded=[] if mine is None else list(mine.degraded),
         environment_digest=None if run is None else run.outcome.environment_digest,

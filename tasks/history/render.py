@@ -135,7 +135,15 @@ def _status(point: HistoryPoint) -> str:
         "skipped": "skipped",
         "measured": point.evidence or "measured",
     }[point.status]
-    return f"{words}, degraded" if point.degraded else words
+    doubts = [
+        text
+        for text, holds in (
+            ("measured nothing", point.measured_nothing),
+            ("degraded", bool(point.degraded)),
+        )
+        if holds
+    ]
+    return ", ".join([words, *doubts])
 
 
 def _seconds(point: HistoryPoint) -> str:

@@ -82,7 +82,9 @@ def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterat
             **{"from": before.first.commit},
             to=after.first.commit,
             commits=commits,
-            subject=after.first.subject if commits == 1 else f"{commits} commits",
+            subject=after.first.subject
+            if commits == 1
+            else f"{commits} commits to: {after.first.subject}",
             status=step.status,
             measures={
                 name: _step_change(change, holm_p if name == primary else None)
