@@ -10,6 +10,10 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.server import prefect_server
+
+__all__ = ["prefect_server"]
+
 # How long an example takes says how busy the machine is, not whether the code is right.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.evaluations import COLDRUN
-
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
@@ -27,6 +25,8 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
 
 def call_server(action: str, scratch: Path) -> str:
     """Call `coldrun server` in a process of its own and return what it printed."""
+    from tests.evaluations import COLDRUN  # imports much that other tests do not need
+
     kept = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     done = subprocess.run(
         [sys.executable, "-c", COLDRUN, "server", action, "--json", "--scratch", str(scratch)],

@@ -1,5 +1,0 @@
-"""The articles re-enacted, some of it on a real Prefect server."""
-
-from tests.server import prefect_server
-
-__all__ = ["prefect_server"]
