@@ -99,7 +99,7 @@ def command(
     measured · 130 interrupted
     """
     from cli.evaluating import Outputs
-    from cli.history import conduct_and_report
+    from cli.history import command_line, conduct_and_report
     from tasks.errors import UsageError
     from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
     from tasks.history.plan import thin_out
@@ -127,7 +127,18 @@ def command(
         arm=arm,
         mode="cold" if cold else "reuse",
     )
-    again = f"coldrun backfill {config_path} --commits '{commits}'"
+    again = command_line(
+        "backfill",
+        config_path,
+        {"--commits": commits, "--arm": arm_name, "--repo": repo},
+        {
+            "--every": every if every > 1 else None,
+            "--max": at_most,
+            "--since": since and since.date(),
+            "--all": not is_first_parent,
+            "--cold": cold,
+        },
+    )
     sys.exit(conduct_and_report(request, outputs=outputs, svg_file=svg_file, again=again))
 
 

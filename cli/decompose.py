@@ -68,7 +68,7 @@ def command(
     measured · 130 interrupted
     """
     from cli.evaluating import Outputs
-    from cli.history import conduct_and_report
+    from cli.history import command_line, conduct_and_report
     from tasks.history.commits import list_range, open_product
     from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
     from tasks.run.prepare import load_evaluation
@@ -88,8 +88,10 @@ def command(
         trials=trials,
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
-    again = f"coldrun decompose {config_path} --from {from_revision} --to {to_revision}"
-    again += "".join(
-        f" {flag}" for flag, is_set in (("--all", is_whole), ("--reuse", reuse)) if is_set
+    again = command_line(
+        "decompose",
+        config_path,
+        {"--from": from_revision, "--to": to_revision, "--arm": arm_name, "--repo": repo},
+        {"--trials": trials, "--all": is_whole, "--reuse": reuse},
     )
     sys.exit(conduct_and_report(request, outputs=outputs, svg_file=svg_file, again=again))

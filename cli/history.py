@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,6 +67,17 @@ def conduct_and_report(
         errors.print(f"interrupted; continue with: {again}", soft_wrap=True)
         return INTERRUPTED
     return history.exit_code
+
+
+def command_line(name: str, config_path: Path, *options: Mapping[str, object]) -> str:
+    """The command that asks for the same again; options that are None or False are left out."""
+    words = ["coldrun", name, str(config_path)]
+    for key, value in ((key, value) for group in options for key, value in group.items()):
+        if value is True:
+            words.append(key)
+        elif value is not None and value is not False:
+            words += [key, str(value)]
+    return shlex.join(words)
 
 
 def report_history(history: History, *, outputs: Outputs, svg_file: str | None) -> None:
