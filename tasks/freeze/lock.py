@@ -102,8 +102,12 @@ def _differences(mine: Any, other: Any, name: str) -> list[str]:
 
 
 def lock_to_bytes(lock: dict[str, Any]) -> bytes:
-    """The lock as a person reads it: indented JSON with sorted keys and a final newline."""
-    text = json.dumps(lock, sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False)
+    """The lock as a person reads it: indented JSON with sorted keys and a final newline.
+
+    Its own digest is among the keys of the file, so that an edit by hand shows.
+    """
+    whole = {**lock, "digest": digest_json(lock)}
+    text = json.dumps(whole, sort_keys=True, ensure_ascii=False, indent=1, allow_nan=False)
     return (text + "\n").encode("utf-8")
 
 
@@ -130,6 +134,13 @@ def read_lock(files: EvaluationFiles) -> dict[str, Any]:
         raise LockError(
             f"{files.lock} was written by another version of coldrun (lock schema {found}, this "
             f"one reads {LOCK_SCHEMA}); freeze anew with `coldrun freeze {files.config} --force`"
+        )
+    written = lock.pop("digest", None)
+    if written is not None and written != digest_json(lock):
+        raise LockError(
+            f"the lock {files.lock} was edited since it was written: it says {written}, its "
+            f"content has {digest_json(lock)}; restore it from version control, or freeze anew "
+            f"with `coldrun freeze {files.config} --force`"
         )
     if not _is_whole(lock):
         raise LockError(

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tasks.canonical import digest_bytes
+from tasks.canonical import digest_bytes, digest_json
 from tasks.errors import LockError
 from tasks.freeze.lock import changed_settings, lock_to_bytes, read_lock
 from tests.evaluations import CONFIG, EvaluationLab
@@ -133,4 +133,4 @@ def test_lock_bytes_are_sorted_readable_and_stable(lab: EvaluationLab) -> None:
     assert data == lock_to_bytes(dict(reversed(lock.items())))
     assert data.endswith(b"}\n")
     assert b"\r" not in data
-    assert json.loads(data) == lock
+    assert json.loads(data) == {**lock, "digest": digest_json(lock)}
