@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Literal
 
 Evidence = Literal["executed", "mixed", "replayed", "incomplete", "invalid"]
@@ -38,6 +38,8 @@ class EvidenceFacts:
 
     `mean_answer_seconds` is over the executed answers of the arms that the verdict is about, None
     when none was executed. `invalid` are reasons found while running (identity, corpus, drift).
+    `infra_by_arm` has the failures and the planned answers of each arm, `replayed_arms` those arms
+    that the verdict is about and of which nothing was executed.
     """
 
     planned: int
@@ -48,16 +50,18 @@ class EvidenceFacts:
     mean_answer_seconds: float | None
     minimum_seconds_per_answer: float
     invalid: Sequence[str] = ()
+    infra_by_arm: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    replayed_arms: Sequence[str] = ()
 
 
 def judge_evidence(facts: EvidenceFacts) -> tuple[Evidence, tuple[str, ...]]:
     """Say how the answers came to be, worst first, with the reasons for anything but `executed`."""
     invalid = list(facts.invalid)
-    if facts.planned and facts.infra > facts.max_infra_share * facts.planned:
-        invalid.append(
-            f"{facts.infra} of {facts.planned} answers failed in the tool itself; at most "
-            f"{facts.max_infra_share:.0%} may (`max_infra_share`)"
-        )
+    for arm, (infra, planned) in facts.infra_by_arm.items():
+        if infra > facts.max_infra_share * planned:
+            invalid.append(f"{arm}: {_too_many_failed(infra, planned, facts.max_infra_share)}")
+    if facts.planned and facts.infra > facts.max_infra_share * facts.planned and not invalid:
+        invalid.append(_too_many_failed(facts.infra, facts.planned, facts.max_infra_share))
     if invalid:
         return "invalid", tuple(invalid)
     missing = _why_incomplete(facts)
@@ -66,8 +70,17 @@ def judge_evidence(facts: EvidenceFacts) -> tuple[Evidence, tuple[str, ...]]:
     if facts.executed == 0:
         return "replayed", ("no answer was executed in this run; all are replayed",)
     if facts.replayed:
-        return "mixed", (f"{facts.replayed} of {facts.planned} answers are replayed",)
+        reasons = [f"{facts.replayed} of {facts.planned} answers are replayed"]
+        reasons += [f"{arm}: no answer was executed in this run" for arm in facts.replayed_arms]
+        return "mixed", tuple(reasons)
     return "executed", ()
+
+
+def _too_many_failed(infra: int, planned: int, share: float) -> str:
+    return (
+        f"{infra} of {planned} answers failed in the tool itself; at most {share:.0%} may "
+        "(`max_infra_share`)"
+    )
 
 
 def _why_incomplete(facts: EvidenceFacts) -> str | None:
@@ -85,11 +98,16 @@ def _why_incomplete(facts: EvidenceFacts) -> str | None:
     return None
 
 
-def judge_verdict(evidence: Evidence, outcomes: Sequence[Outcome]) -> Verdict:
+def judge_verdict(
+    evidence: Evidence, outcomes: Sequence[Outcome], *, has_replayed_arm: bool = False
+) -> Verdict:
     """Join evidence and the worst outcome over the candidates into one word.
 
-    A refused candidate has no say; where all are refused, the run is no measurement.
+    A refused candidate has no say; where all are refused, the run is no measurement. A candidate
+    of which nothing was executed is replayed, whatever else was executed beside it.
     """
+    if evidence == "mixed" and has_replayed_arm:
+        return "replayed"
     match evidence:
         case "invalid":
             return "invalid"

@@ -136,7 +136,7 @@ def analyse_run(
     )
     evidence, reasons = judge_evidence(facts)
     outcomes: list[Outcome] = [gate.outcome for gate in gates]
-    verdict = judge_verdict(evidence, outcomes)
+    verdict = judge_verdict(evidence, outcomes, has_replayed_arm=bool(facts.replayed_arms))
     if verdict == "invalid" and evidence != "invalid":
         reasons += tuple(f"{gate.arm}: {gate.reason}" for gate in gates)
     return RunAnalysis(
@@ -387,7 +387,8 @@ def _judge_bar(
         value = part.value if bar.rule == "point" else part.low
     else:
         known = {**nulls[bar.measure], **vectors[bar.measure]}
-        differences = mine - known[bar.against]
+        own = f"{bar.against}:{bar.arm}"  # of several candidates, each has a permuted null
+        differences = mine - known[own if own in known else bar.against]
         at_least = bar.margin_tasks / len(mine)
         value = (
             float(differences.mean())

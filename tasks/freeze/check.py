@@ -41,6 +41,32 @@ def check_config(config: Config) -> None:
             _check_name("holdout.aggregates", name, list(config.measures))
 
 
+def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
+    """Refuse bars against nulls that this panel has not.
+
+    Args:
+        has_changes: Whether the lock knows how often items changed before base.
+        tasks: Tasks of the panel.
+
+    Raises:
+        ConfigError: Names the bar and why there is no such null.
+    """
+    candidates = [arm.name for arm in config.arms if arm.role == "candidate"]
+    for bar in config.bar:
+        missing = {
+            "everything": config.is_ranking and "it answers sets only",
+            "most-changed": not has_changes and "nothing is known of changes before a base",
+            "permuted": (tasks < 2 and "one task has no other task's answer")
+            or (bar.arm not in candidates and f"{bar.arm!r} is no candidate"),
+        }
+        why = missing.get(bar.against or "")
+        if why:
+            raise ConfigError(
+                f"bar.against = {bar.against!r}: this evaluation has no such null, {why}; choose "
+                "another, such as 'constant'"
+            )
+
+
 def _check_name(key: str, name: str, known: list[str]) -> None:
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)

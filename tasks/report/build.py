@@ -74,7 +74,7 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         arms,
         ground=null_ground(manifest.lock),
         settings=_settings(manifest),
-        facts=_facts(record, counts, arms),
+        facts=_facts(record, counts, arms, answers),
     )
     nothing = {gate.arm for gate in analysis.gates if gate.outcome == "measured_nothing"}
     withheld = nothing | {gate.arm for gate in analysis.gates if gate.outcome == "refused"}
@@ -165,7 +165,12 @@ def _count_infra(arm: ArmAnswers) -> int:
     )
 
 
-def _facts(record: RunRecord, counts: Counts, arms: Sequence[ArmUnderTest]) -> EvidenceFacts:
+def _facts(
+    record: RunRecord,
+    counts: Counts,
+    arms: Sequence[ArmUnderTest],
+    answers: Mapping[str, ArmAnswers],
+) -> EvidenceFacts:
     config = record.manifest.config
     seconds = [
         arm.mean_answer_seconds
@@ -177,6 +182,8 @@ def _facts(record: RunRecord, counts: Counts, arms: Sequence[ArmUnderTest]) -> E
         for session in record.sessions
         for reason in session["invalid"]
     ]
+    executed = {capture.arm for capture in record.captures if capture.evidence == "executed"}
+    replayed = {capture.arm for capture in record.captures} - executed
     return EvidenceFacts(
         planned=counts.planned,
         executed=counts.executed,
@@ -186,6 +193,11 @@ def _facts(record: RunRecord, counts: Counts, arms: Sequence[ArmUnderTest]) -> E
         mean_answer_seconds=min(seconds, default=None),
         minimum_seconds_per_answer=config.measure.minimum_seconds_per_answer,
         invalid=tuple(dict.fromkeys([*record.invalid, *reported])),
+        infra_by_arm={
+            name: (_count_infra(arm), record.manifest.planned[name])
+            for name, arm in answers.items()
+        },
+        replayed_arms=[arm.name for arm in arms_under_judgement(arms) if arm.name in replayed],
     )
 
 

@@ -55,9 +55,10 @@ def verdict_line(report: Report) -> str:
 
 def run_line(report: Report) -> str:
     """Which run, when, how long, on how many tasks."""
+    since = " since it was resumed" if report.counts.resumed else ""
     return (
         f"run {report.run_id} · {report.counts.tasks} tasks · {report.counts.planned} answers "
-        f"planned · {report.wall_seconds:.1f} s"
+        f"planned · {report.wall_seconds:.1f} s{since}"
     )
 
 
@@ -76,7 +77,7 @@ def headline(report: Report, gate: GatePart) -> str:
         text = f"{gate.arm}: inconclusive, {score}, {gate.reason}; {mde_words(gate, arm.n)}"
     else:
         text = f"{gate.arm}: {score}, {gate.reason}"
-    if report.evidence == "replayed":
+    if arm.replayed and not arm.executed:
         text = f"replayed, not measured: {text}"
     for other in gate.beaten_by:
         theirs = arm_named(report, other).measures[gate.measure]

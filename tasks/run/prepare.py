@@ -12,7 +12,7 @@ from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.registry import open_session
 from tasks.config import ArmConfig, CommandArm, Config, McpArm, ProcessArm, load_config
 from tasks.errors import ConfigError, LockError
-from tasks.freeze.check import check_config
+from tasks.freeze.check import check_bars, check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.git.repository import Repository
 from tasks.mine.mine import open_corpus, with_repo
@@ -260,6 +260,11 @@ def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None
     config = load_config(config_path)
     check_config(config)
     frozen = read_frozen_panel(EvaluationFiles(config_path), config)
+    check_bars(
+        config,
+        has_changes=bool(frozen.lock["panel"]["corpus"]["most_changed"]),
+        tasks=len(frozen.tasks),
+    )
     return Evaluation(
         config=with_repo(config, repo),
         config_path=config_path.resolve(),
