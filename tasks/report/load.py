@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 from tasks.errors import UsageError
@@ -20,13 +21,18 @@ def load_record(warehouse: Path, text: str) -> RunRecord:
     Raises:
         UsageError: None or several runs fit.
     """
+    return _load(warehouse, text)[0]
+
+
+def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
+    """The record, with the verdict and exit code that were landed with it."""
     connection = connect(warehouse)
     run_id = find_run_id(connection, text)
     row = select_rows(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
     values = json.loads(row["manifest"])
     invalid = values.pop("invalid")
     manifest = manifest_from_values(values)
-    return RunRecord(
+    record = RunRecord(
         manifest=manifest,
         tasks=read_landed_tasks(warehouse, run_id),
         captures=tuple(read_landed(warehouse, run_id)),
@@ -36,6 +42,7 @@ def load_record(warehouse: Path, text: str) -> RunRecord:
         invalid=tuple(invalid),
         earlier=find_earlier(warehouse, manifest),
     )
+    return record, (row["verdict"], row["exit_code"])
 
 
 def load_report(warehouse: Path, text: str) -> BuiltReport:
@@ -44,10 +51,19 @@ def load_report(warehouse: Path, text: str) -> BuiltReport:
     Raises:
         UsageError: None or several runs fit.
     """
-    record = load_record(warehouse, text)
+    record, said = _load(warehouse, text)
     if not record.tasks:
         raise UsageError(
             f"run {record.manifest.run_id} has no readable rows: it asked the sealed part; "
             "`coldrun holdout log` shows its result"
         )
-    return build_report(record, read_answer)
+    built = build_report(record, read_answer)
+    now = (built.report.verdict, built.report.exit_code)
+    if now == said:
+        return built
+    warning = (
+        f"when this run ended its verdict was {said[0]} (exit code {said[1]}); computed from the "
+        f"same answers again, by this version of coldrun, it is {now[0]} ({now[1]})"
+    )
+    warnings = [warning, *built.report.warnings]
+    return replace(built, report=built.report.model_copy(update={"warnings": warnings}))

@@ -38,6 +38,7 @@ def collect_warnings(
                 f"{arm_config.name}: the gold was produced with {shared!r}; whatever is compared "
                 "with this arm is at a disadvantage, and its bars are not judged"
             )
+    yield from _unseen_ends(record)
     yield from _degraded(record)
     yield from _infra(answers)
     yield from _first(
@@ -52,6 +53,25 @@ def collect_warnings(
         earlier = record.earlier.get(arm.name, EarlierRuns())
         primary = manifest.config.primary
         yield from doubt_arm(arm, answers[arm.name], captures, earlier, primary=primary)
+
+
+def _unseen_ends(record: RunRecord) -> Iterator[str]:
+    """Sessions of a program that was killed: nobody compared their corpus with the original."""
+    unseen = {
+        session["session_id"]: session["arm"]
+        for session in record.sessions
+        if session["restarts"] is None
+    }
+    answers = Counter(
+        unseen[capture.session_id]
+        for capture in record.captures
+        if capture.evidence == "executed" and capture.session_id in unseen
+    )
+    for arm, number in sorted(answers.items()):
+        yield (
+            f"{arm}: {number} answers are of a session that was killed with its run, and whose "
+            "corpus and checkout were not looked at afterwards"
+        )
 
 
 def _degraded(record: RunRecord) -> Iterator[str]:

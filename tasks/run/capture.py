@@ -57,7 +57,13 @@ class Capture:
 
     def as_replay(self, run_id: str) -> Capture:
         """This executed capture as a replayed row of another run; it keeps its own date."""
-        return replace(self, run_id=run_id, evidence="replayed", source_run_id=self.run_id)
+        return replace(
+            self,
+            run_id=run_id,
+            evidence="replayed",
+            is_resumed=False,
+            source_run_id=self.run_id,
+        )
 
     def to_row(self) -> dict[str, Any]:
         """The row of the `captures` table."""
@@ -225,12 +231,18 @@ class CaptureStore:
         self.write(f"session-{session['session_id']}.json", canonical_json(session))
 
     def read_captures(self) -> dict[str, Capture]:
-        """All captures by key. An answer goes before failures, a later failure before earlier."""
+        """All captures by key. An answer goes before failures, a later failure before earlier.
+
+        A file that is none (emptied by a full disk or a power cut) counts as not there.
+        """
         found: dict[str, Capture] = {}
         for path in sorted(self.folder.glob("*.json"), key=_age_of_failure):
             if path.name == "run.json" or path.name.startswith("session-"):
                 continue
-            capture = capture_from_json(path.read_bytes())
+            try:
+                capture = capture_from_json(path.read_bytes())
+            except (ValueError, TypeError, KeyError):
+                continue
             known = found.get(capture.key)
             if known is None or known.is_infra:
                 found[capture.key] = capture

@@ -32,6 +32,7 @@ from tasks.run.land import land_answers
 from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
 from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from tasks.run.recall import find_earlier, find_reusable
+from warehouse.reader import connect
 from warehouse.writer import prepare_warehouse, write_rows
 
 Mode = Literal["cold", "reuse", "resume"]
@@ -96,6 +97,7 @@ def check_request(evaluation: Evaluation, request: RunRequest, *, revision: str 
     prepare_warehouse(request.warehouse)
     if request.mode == "resume":
         find_resumable(request.warehouse, request.resume)
+    connect(request.warehouse).close()
     locate_corpus(evaluation)
 
 
@@ -241,7 +243,7 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
         "name": manifest.name,
         "status": record.status,
         "started_at": started_at,
-        "finished_at": started_at + dt.timedelta(seconds=record.wall_seconds),
+        "finished_at": _finished_at(record, started_at),
         "wall_seconds": record.wall_seconds,
         "panel_digest": manifest.panel_digest,
         "lock_digest": manifest.lock_digest,
@@ -262,6 +264,13 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     }
     write_rows(warehouse, "runs", manifest.run_id, [row])
     return built
+
+
+def _finished_at(record: RunRecord, started_at: dt.datetime) -> dt.datetime:
+    """When the run ended: of a resumed one, the time measured is that of its last part alone."""
+    end = started_at + dt.timedelta(seconds=record.wall_seconds)
+    executed = [c.captured_at for c in record.captures if c.evidence == "executed"]
+    return max([end, *(dt.datetime.fromisoformat(at) for at in executed)])
 
 
 def find_resumable(warehouse: Path, text: str | None) -> str:
@@ -330,6 +339,8 @@ def _check_same_settings(manifest: Manifest, evaluation: Evaluation, point: Poin
             f"run {manifest.run_id} asks the panel {manifest.panel_digest}, the configuration has "
             f"{evaluation.frozen.digest}; a run never mixes two panels, start a new one"
         )
+    if manifest.lock_digest != evaluation.frozen.lock_digest:
+        raise _another_run(manifest, "the lock, that is measures, bars or guards,")
     before = {arm.name: arm for arm in manifest.config.arms}
     now = {arm.name: arm for arm in evaluation.config.arms}
     changed = sorted(name for name in {*before, *now} if before.get(name) != now.get(name))

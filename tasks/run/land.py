@@ -21,6 +21,9 @@ def land_answers(
 ) -> None:
     """Pack tasks, answers, attempts, events and sessions. Landing again replaces the same rows.
 
+    Answers come last: once they are there others may reuse them, and what they cost, and whether
+    their session was in order, must be there by then.
+
     Raises:
         StorageError: The warehouse cannot be written; the capture files stay.
     """
@@ -28,10 +31,10 @@ def land_answers(
     found = list(captures)
     rows: dict[str, list[Mapping[str, Any]]] = {
         "tasks": [task_row(run_id, task) for task in tasks],
-        "captures": [capture.to_row() for capture in found],
+        "sessions": list(sessions),
         "attempts": [row for capture in found for row in capture.attempt_rows()],
         "events": [row for capture in found for row in capture.event_rows()],
-        "sessions": list(sessions),
+        "captures": [capture.to_row() for capture in found],
     }
     for table, values in rows.items():
         write_rows(warehouse, table, run_id, values)

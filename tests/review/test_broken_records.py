@@ -1,0 +1,115 @@
+"""Runs that were killed, resumed, replayed, damaged or computed again: what is said of them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from tasks.errors import UsageError
+from tasks.report import words
+from tasks.report.load import load_report
+from tasks.run.conduct import execute_locally, finish_run
+from tasks.run.land import land_answers
+from tests.evaluations import CONFIG, EvaluationLab
+from warehouse.writer import write_rows
+
+
+def test_answers_land_after_all_that_vouches_for_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program killed while landing must not leave answers that --reuse takes without a session
+    that was found invalid, or without what they cost.
+    """
+    order: list[str] = []
+
+    def write(root: Path, table: str, run_id: str, rows: Any) -> Path:
+        order.append(table)
+        return write_rows(root, table, run_id, rows)
+
+    monkeypatch.setattr("tasks.run.land.write_rows", write)
+    land_answers(tmp_path, "run", tasks=(), captures=(), sessions=())
+
+    assert order[-1] == "captures"
+
+
+def test_a_recomputed_report_says_when_it_differs_from_what_was_said(tmp_path: Path) -> None:
+    lab = EvaluationLab(tmp_path).prepare()
+    run_id = lab.run().report.run_id
+    path = lab.warehouse / "runs" / f"{run_id}.parquet"
+    table = pq.read_table(path)
+    column = table.schema.get_field_index("verdict")
+    pq.write_table(table.set_column(column, table.schema.field(column), [["inconclusive"]]), path)
+
+    report = load_report(lab.warehouse, run_id).report
+
+    assert any("inconclusive" in text and "measured" in text for text in report.warnings)
+
+
+def test_the_time_of_a_resumed_run_is_not_that_of_all_its_answers(tmp_path: Path) -> None:
+    lab = EvaluationLab(tmp_path).prepare()
+    run_id = _interrupt(lab)
+
+    report = lab.run("resume", resume=run_id).report
+
+    assert report.counts.resumed
+    assert "since it was resumed" in words.run_line(report)
+
+
+def test_sessions_whose_end_nobody_saw_are_named(tmp_path: Path) -> None:
+    """A killed run's sessions were not looked at: what they did to their corpus is unknown."""
+    lab = EvaluationLab(tmp_path).prepare()
+    run_id = _interrupt(lab)
+    (session,) = (lab.warehouse / "captures" / run_id).glob("session-*.json")
+    values = json.loads(session.read_text())
+    session.write_text(json.dumps(values | {"restarts": None, "log": None}))
+
+    report = lab.run("resume", resume=run_id).report
+
+    assert any("not looked at" in text for text in report.warnings)
+
+
+def test_a_run_is_not_resumed_under_another_lock(tmp_path: Path) -> None:
+    """Also when it was killed before its first answer, so that no key tells."""
+    lab = EvaluationLab(tmp_path).prepare()
+    started = lab.start()
+    started.abandon()
+    lab.write(CONFIG + '\n[measure]\nprimary = "f1"\n')
+    lab.freeze(force=True)
+
+    with pytest.raises(UsageError, match="lock"):
+        lab.start("resume", resume=started.run_id)
+
+
+def test_a_damaged_capture_is_executed_again(tmp_path: Path) -> None:
+    """A full disk or a power cut may leave an empty file under a right name."""
+    lab = EvaluationLab(tmp_path).prepare()
+    run_id = _interrupt(lab)
+    folder = lab.warehouse / "captures" / run_id
+    damaged = next(path for path in folder.glob("*.json") if len(path.stem) == 64)
+    damaged.write_bytes(b"")
+
+    report = lab.run("resume", resume=run_id).report
+
+    assert (report.counts.executed, report.verdict) == (12, "measured")
+
+
+def test_a_replay_of_a_resumed_answer_is_not_resumed_itself(tmp_path: Path) -> None:
+    lab = EvaluationLab(tmp_path).prepare()
+    lab.run("resume", resume=_interrupt(lab))
+
+    report = lab.run("reuse").report
+
+    assert (report.counts.replayed, report.counts.resumed) == (12, 0)
+    assert "resumed" not in words.first_line(report)
+
+
+def _interrupt(lab: EvaluationLab) -> str:
+    started = lab.start(
+        on_progress=lambda progress: started.run.stop() if progress.done >= 5 else None
+    )
+    execute_locally(started, concurrency=1)
+    return finish_run(started).report.run_id
