@@ -181,10 +181,11 @@ class SessionPool:
                 self._changed.wait()
         try:
             session = self.open_session(self._note_start)
-        finally:
+        except BaseException:
             with self._changed:
                 self._opening -= 1
                 self._changed.notify()
+            raise
         held = (f"{self.name}-{uuid.uuid4().hex[:12]}", session)
         has_ended = self._keep(held)
         self.on_end(session, held[0], None)
@@ -194,8 +195,9 @@ class SessionPool:
         return held
 
     def _keep(self, held: tuple[str, Session]) -> bool:
-        """Keep a new session; says whether the pool was ended while it was opened."""
+        """Count a new session as open; says whether the pool was ended while it was opened."""
         with self._changed:
+            self._opening -= 1
             self._all.append(held)
             return self._is_closed
 

@@ -206,6 +206,16 @@ def test_execute_stores_every_answer_and_closes_every_session(tmp_path: Path) ->
     assert (run.progress().done, run.progress().planned) == (60, 60)
 
 
+def test_execute_never_opens_more_sessions_than_the_arm_allows(tmp_path: Path) -> None:
+    """While one session comes up, threads that wait for it do not open another."""
+    for attempt in range(100):
+        opened = Opened(startup_seconds=0.001)
+        run = run_of(tmp_path / str(attempt), plan_arm(opened=opened))
+        run.store.folder.mkdir()
+        execute_all(run)
+        assert len(opened.sessions) == 1, attempt
+
+
 def test_execute_of_an_ordered_arm_asks_one_session_in_panel_order(tmp_path: Path) -> None:
     """A stateful arm sees the panel as it is, whatever the concurrency."""
     opened = Opened()
