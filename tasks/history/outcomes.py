@@ -54,7 +54,7 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     """Landed runs by id; ids that have not landed are left out."""
     if not run_ids:
         return {}
-    connection = connect(warehouse)
+    connection = connect(warehouse, only=("runs", "captures", "scores", "arm_runs"))
     wanted = [sorted(set(run_ids))]
     runs = select_rows(connection, "SELECT * FROM runs WHERE run_id IN (SELECT unnest(?))", wanted)
     arms: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
@@ -104,7 +104,7 @@ def read_floors(
     Repeats at any point of the product count, as long as the arm itself is the same.
     """
     rows = select_rows(
-        connect(warehouse),
+        connect(warehouse, only=("runs", "captures", "scores", "arm_runs")),
         "SELECT a.arm, a.identity, a.run_id, "
         "list(s.value ORDER BY s.task_id) AS outcomes "
         "FROM arm_runs a JOIN scores s ON a.run_id = s.run_id AND a.arm = s.arm "

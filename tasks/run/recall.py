@@ -23,7 +23,7 @@ def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:
     """
     if not keys:
         return {}
-    connection = connect(warehouse)
+    connection = connect(warehouse, only=("captures", "attempts", "events", "sessions"))
     connection.execute("CREATE TABLE wanted (key VARCHAR)")
     connection.execute("INSERT INTO wanted SELECT unnest(?)", [sorted(keys)])
     rows = select_rows(
@@ -82,7 +82,7 @@ def read_landed_sessions(warehouse: Path, run_id: str) -> list[dict[str, Any]]:
 def find_earlier(warehouse: Path, manifest: Manifest) -> dict[str, EarlierRuns]:
     """The earlier executed runs of each arm on the same panel, oldest first."""
     rows = select_rows(
-        connect(warehouse),
+        connect(warehouse, only=("runs", "captures", "scores", "arm_scores")),
         "SELECT s.arm, s.value, s.run_id, median(c.answer_seconds) AS median_seconds "
         "FROM arm_scores s JOIN captures c ON c.run_id = s.run_id AND c.arm = s.arm "
         "WHERE s.panel_digest = ? AND s.measure = ? AND s.evidence = 'executed' "
