@@ -1,4 +1,4 @@
-"""Token counts of blobs, kept in the scratch folder by blob id and tokenizer version.
+"""Token counts of blobs, kept in the scratch folder by blob id and source of the tokenizer.
 
 A blob never changes, so what it holds is counted once per machine: a second corpus pays for the
 blobs that it does not share with the first. Tokens are kept as 64-bit hashes, which need no
@@ -8,13 +8,16 @@ probability below one in ten million.
 
 from __future__ import annotations
 
+import hashlib
+import inspect
 import sqlite3
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
@@ -23,6 +26,7 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tasks.arms import line_changes, stop_words, tokens
 from tasks.arms.documents import read_versions
 from tasks.arms.line_changes import count_changes
 from tasks.arms.tokens import TOKENIZER_VERSION, count_tokens
@@ -34,6 +38,8 @@ Reading = Literal["text", "binary", "huge"]
 
 HUGE_BYTES = 1024 * 1024
 """Larger blobs are data or generated; they are listed, never read."""
+
+COUNTING_MODULES = (tokens, stop_words, line_changes, sys.modules[__name__])
 
 BINARY_PROBE_BYTES = 8 * 1024
 
@@ -64,11 +70,20 @@ class LoadedTokens:
     huge: int
 
 
+@cache
+def _source_digest() -> str:
+    """What decides the counts: an edited tokenizer must not be answered with the old one's."""
+    digest = hashlib.sha256()
+    for module in COUNTING_MODULES:
+        digest.update(Path(inspect.getfile(module)).read_bytes())
+    return digest.hexdigest()[:12]
+
+
 class TokenCache:
     """The token counts of one machine. Threads and processes may use it at the same time."""
 
     def __init__(self, scratch: Path) -> None:
-        self.path = scratch / "tokens" / f"v{TOKENIZER_VERSION}.sqlite3"
+        self.path = scratch / "tokens" / f"v{TOKENIZER_VERSION}-{_source_digest()}.sqlite3"
         self._lock = threading.Lock()
         self._idle: list[sqlite3.Connection] = []
 
