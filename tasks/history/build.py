@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from tasks.analyse.decomposition import ControlMove, check_sum, judge_controls
 from tasks.freeze.distribution import describe_distribution
 from tasks.freeze.lock import FrozenPanel
+from tasks.history.journal import Entry
 from tasks.history.model import BlindSpot, History, HistoryCounts, HistoryStep, SumPart
 from tasks.history.parts import control_parts, first_line, floor_part
 from tasks.history.points import build_points
@@ -150,9 +151,7 @@ def _warnings(
 ) -> Iterator[str]:
     yield from record.notes
     hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
-    failed = [entry for entry in record.entries if entry.status == "failed"]
-    for entry in failed:
-        yield f"{entry.commit[:12]} could not be measured: {first_line(entry.reason)}"
+    yield from _failures(record)
     for step in steps:
         if step.is_docs_only and (step.up_tasks or step.down_tasks):
             yield (
@@ -175,6 +174,20 @@ def _warnings(
             f"{record.arm} measured nothing at {len(nothing)} of {len(record.runs)} runs: it did "
             "not beat the nulls there"
         )
+
+
+def _failures(record: HistoryRecord) -> Iterator[str]:
+    """Which commits could not be measured, those of one kind of failure together.
+
+    Failures are of one kind when they read alike up to what they quote.
+    """
+    kinds: dict[str, list[Entry]] = {}
+    for entry in record.entries:
+        if entry.status == "failed":
+            kinds.setdefault(first_line(entry.reason).partition("'")[0], []).append(entry)
+    for entries in kinds.values():
+        names = ", ".join(dict.fromkeys(entry.commit[:12] for entry in entries))
+        yield f"could not be measured: {names}: {first_line(entries[0].reason)}"
 
 
 def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -46,6 +47,7 @@ def history_chart(history: History) -> str:
         measure=history.primary,
         marks=marks,
         first=history.arm,
+        gaps=[number for number, point in enumerate(history.points) if point.status == "failed"],
     )
     return render_chart(content)
 
@@ -76,6 +78,7 @@ class ChartContent:
         first: The arm that is looked at: drawn strong, the others faint.
         marks: Steps to mark, each with `place` (of its end), `text` and `color`.
         rules: Horizontal lines by name: bars, the null line.
+        gaps: Places of points that could not be measured.
     """
 
     rows: Sequence[Mapping[str, Any]]
@@ -86,6 +89,7 @@ class ChartContent:
     first: str
     marks: Sequence[Mapping[str, Any]] = ()
     rules: Mapping[str, float] = field(default_factory=dict)
+    gaps: Sequence[int] = ()
 
 
 def render_chart(content: ChartContent) -> str:
@@ -107,7 +111,8 @@ def render_chart(content: ChartContent) -> str:
         ),
     )
     layers = [
-        *_rule_layers(alt, content.rules),
+        *_rule_layers(alt, content.rules, width),
+        *_gap_layers(alt, content.gaps, x),
         *_mark_layers(alt, content.marks, x),
         *_arm_layers(alt, content, x),
     ]
@@ -121,6 +126,7 @@ def render_chart(content: ChartContent) -> str:
             ),
         )
         .configure_view(stroke=None)
+        .configure_legend(symbolOpacity=1)
         .configure_axis(labelColor=INK, titleColor=INK, gridColor="#eaeef2")
     )
     return str(vl_convert.vegalite_to_svg(chart.to_dict()))
@@ -130,9 +136,8 @@ def _arm_layers(alt: Any, content: ChartContent, x: Any) -> list[Any]:
     """A line and points for every arm; intervals for the first alone, which would cover others."""
     arms = list(dict.fromkeys(str(row["arm"]) for row in content.rows))
     arms.sort(key=lambda arm: arm != content.first)
-    y = alt.Y("value:Q", title=content.measure, scale=alt.Scale(domain=[0, 1]))
-    legend = alt.Legend(title="arm", symbolOpacity=1)
-    color = alt.Color("arm:N", sort=arms, legend=legend)
+    y = alt.Y("value:Q", title=content.measure, scale=alt.Scale(domain=[0, _top(content)]))
+    color = alt.Color("arm:N", sort=arms, title="arm")
     is_first = alt.datum.arm == content.first
     base = alt.Chart(alt.Data(values=[dict(row) for row in content.rows])).encode(x=x, color=color)
     return [
@@ -150,21 +155,35 @@ def _arm_layers(alt: Any, content: ChartContent, x: Any) -> list[Any]:
     ]
 
 
+def _top(content: ChartContent) -> float:
+    """The upper end of the axis: all that is drawn, up to the next tenth."""
+    highest = max([0.1, *(row["high"] for row in content.rows), *content.rules.values()])
+    return float(min(1.0, math.ceil(highest * 10) / 10))
+
+
 def _ticks(count: int, width: int) -> list[int]:
     """Places that get a label: all, or as many as fit."""
     step = max(1, -(-count * 16 // width))
     return list(range(0, count, step))
 
 
-def _rule_layers(alt: Any, rules: Mapping[str, float]) -> list[Any]:
+def _gap_layers(alt: Any, gaps: Sequence[int], x: Any) -> list[Any]:
+    """A cross on the axis where a point could not be measured."""
+    if not gaps:
+        return []
+    chart = alt.Chart(alt.Data(values=[{"place": place} for place in gaps]))
+    return [chart.mark_text(text="×", fontSize=14, color=FAINT, dy=-6).encode(x=x, y=alt.datum(0))]
+
+
+def _rule_layers(alt: Any, rules: Mapping[str, float], width: int) -> list[Any]:
     if not rules:
         return []
     values = [{"name": name, "value": value} for name, value in rules.items()]
     chart = alt.Chart(alt.Data(values=values))
     return [
         chart.mark_rule(strokeDash=[5, 4], color=FAINT).encode(y="value:Q"),
-        chart.mark_text(align="left", dx=4, dy=-5, fontSize=10, color=FAINT).encode(
-            y="value:Q", x=alt.value(0), text="name:N"
+        chart.mark_text(align="right", dx=-4, dy=-6, fontSize=10, color=FAINT).encode(
+            y="value:Q", x=alt.value(width), text="name:N"
         ),
     ]
 

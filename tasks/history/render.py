@@ -131,7 +131,7 @@ def _count(count: int | None, value: float) -> str:
 def _status(point: HistoryPoint) -> str:
     words = {
         "same_tree": f"as {(point.same_as or '')[:7]}",
-        "failed": f"failed: {(point.reason or '').partition(chr(10))[0][:60]}",
+        "failed": "failed",
         "skipped": "skipped",
         "measured": point.evidence or "measured",
     }[point.status]

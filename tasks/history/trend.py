@@ -12,6 +12,7 @@ import numpy as np
 from pydantic import Field
 
 from tasks.analyse.decomposition import PointOutcome, StepStatus, Yardstick, judge_step
+from tasks.analyse.gate import GATE_ALPHA
 from tasks.analyse.measures import parse_measure
 from tasks.analyse.pooled_noise import PooledFloor
 from tasks.analyse.run_analysis import measure_nulls
@@ -229,9 +230,9 @@ def _steps(
                 if before[arm]["arm_config"] != row["arm_config"]
                 else [],
             )
-            if not judged.clears_noise:
-                continue
             change = judged.changes[measure]
+            if not judged.clears_noise or change.p > GATE_ALPHA:
+                continue
             yield TrendStep(
                 arm=arm,
                 **{"from": before[arm]["product_commit"]},
