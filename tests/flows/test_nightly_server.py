@@ -1,0 +1,152 @@
+"""Nights on a real Prefect server: held back, killed, marked as crashed, taken up again."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from flows.server import server_status, stop_server
+from tests.history.small import SmallHistory
+from warehouse.reader import connect, select_rows
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = ("cli", "flows", "tasks", "warehouse")
+COLDRUN = "from cli.main import main; main(prog_name='coldrun')"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> Iterator[SmallHistory]:
+    """A product with one commit; whatever server a test started is stopped."""
+    small = SmallHistory(tmp_path / "lab")
+    small.add("start", range(8))
+    small.freeze()
+    yield small
+    stop_server(small.scratch)
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """A copy of the source: a night that is continued must find the code that began it."""
+    for name in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__", "data")
+        shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=ignored)
+    return tmp_path / "source"
+
+
+@pytest.mark.prefect
+@pytest.mark.soak
+@pytest.mark.timeout(900)
+def test_killed_night_is_marked_and_the_next_one_resumes_it(
+    served: SmallHistory, source: Path
+) -> None:
+    """A night fires, a second is held back, a kill is noticed in two minutes, the next resumes."""
+    seconds = served.root / "seconds.txt"
+    seconds.write_text("10")
+    with _serving(served, source) as server:
+        running = _wait(served, lambda runs: _with_state(runs, "Running"), limit=240)
+        _wait(served, lambda runs: _with_state(runs, "Cancelled"), limit=180)
+        held_back = _with_state(_flow_runs(served), "Cancelled")[0]
+        assert "concurrency limit" in held_back["state"]["message"]
+        _kill_all(server, but=server_status(served.scratch).pid)
+        killed = time.monotonic()
+    dead = running[0]["id"]
+    seconds.write_text("0")
+    with _serving(served, source):
+        _wait(
+            served,
+            lambda runs: [run for run in _with_state(runs, "Crashed") if run["id"] == dead],
+            limit=120 - (time.monotonic() - killed),
+        )
+        _wait(served, lambda runs: _with_state(runs, "Completed"), limit=180)
+    rows = select_rows(connect(served.warehouse), "SELECT executed, resumed, infra FROM runs")
+    assert [(row["executed"], row["infra"]) for row in rows] == [(48, 0)]
+    assert rows[0]["resumed"] > 0
+    assert list((served.warehouse / "reports" / "nightly").glob("*.md"))
+
+
+@contextmanager
+def _serving(small: SmallHistory, source: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """`coldrun nightly serve` every minute, ended by SIGTERM."""
+    environment = {name: value for name, value in os.environ.items() if "PREFECT" not in name}
+    environment |= {
+        "COLDRUN_WAREHOUSE": str(small.warehouse),
+        "COLDRUN_SCRATCH": str(small.scratch),
+        "PYTHONPATH": str(source),
+    }
+    command = [sys.executable, "-c", COLDRUN, "nightly", "serve", str(small.config)]
+    with (small.root / "serve.log").open("ab") as log:
+        server = subprocess.Popen(
+            [*command, "--cron", "* * * * *"],
+            cwd=source,
+            env=environment,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+    try:
+        yield server
+    finally:
+        server.send_signal(signal.SIGTERM)
+        try:
+            server.wait(30)
+        except subprocess.TimeoutExpired:
+            server.kill()
+            server.wait()
+
+
+def _kill_all(server: subprocess.Popen[bytes], *, but: int | None) -> None:
+    """kill -9 for the worker and its flow runs, with the Prefect server left alone."""
+    for process in [*psutil.Process(server.pid).children(recursive=True), server]:
+        if process.pid != but:
+            process.kill()
+    server.wait()
+
+
+def _flow_runs(small: SmallHistory) -> list[dict[str, Any]]:
+    url = server_status(small.scratch).api_url
+    if url is None:
+        return []
+    request = urllib.request.Request(
+        f"{url}/flow_runs/filter",
+        json.dumps({"sort": "EXPECTED_START_TIME_ASC", "limit": 50}).encode(),
+        {"content-type": "application/json"},
+    )
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return list(json.load(answer))
+    except OSError:
+        return []
+
+
+def _with_state(runs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:
+    return [run for run in runs if run["state_name"] == name]
+
+
+def _wait(
+    small: SmallHistory,
+    find: Callable[[list[dict[str, Any]]], list[dict[str, Any]]],
+    *,
+    limit: float,
+) -> list[dict[str, Any]]:
+    deadline = time.monotonic() + limit
+    while time.monotonic() < deadline:
+        found = find(_flow_runs(small))
+        if found:
+            return found
+        time.sleep(2)
+    states = [(run["name"], run["state_name"]) for run in _flow_runs(small)[:8]]
+    log = (small.root / "serve.log").read_text()[-2000:]
+    return pytest.fail(f"not within {limit:.0f} s: {states}\n{log}")
