@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import pyarrow as pa
+import pyarrow.parquet as pq
 
-from tasks.errors import UsageError
+from tasks.errors import StorageError, UsageError
 from warehouse.schemas import TABLES
 from warehouse.writer import prepare_warehouse
 
@@ -24,8 +26,18 @@ def connect(root: Path, *, only: Collection[str] = ()) -> duckdb.DuckDBPyConnect
         only: Names of the tables and views that are needed, those that they read included; left
             out, all. Making a view reads the schema of every file below it, so a query that is
             asked at every point of a long history names what it needs.
+
+    Raises:
+        StorageError: A file is damaged or holds other columns; the message names it.
     """
     prepare_warehouse(root)
+    try:
+        return _connect(root, only)
+    except duckdb.Error as error:
+        raise _describe_damage(root, error) from None
+
+
+def _connect(root: Path, only: Collection[str]) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 2})
     for name in TABLES:
         if only and name not in only:
@@ -40,6 +52,19 @@ def connect(root: Path, *, only: Collection[str] = ()) -> duckdb.DuckDBPyConnect
             continue
         connection.execute(path.read_text(encoding="utf-8"))
     return connection
+
+
+def _describe_damage(root: Path, error: Exception) -> StorageError:
+    for name in TABLES:
+        for path in sorted((root / name).glob("*.parquet")):
+            try:
+                pq.read_schema(path)
+            except (OSError, pa.ArrowInvalid):
+                return StorageError(
+                    f"{path} is no readable Parquet file; restore it, or move it out of the "
+                    "warehouse (what it held is not in any report then)"
+                )
+    return StorageError(f"the warehouse {root} cannot be read: {str(error).splitlines()[0]}")
 
 
 def select_rows(
