@@ -1,0 +1,231 @@
+"""What a point of a history costs beyond the product itself, beside asv, in one run.
+
+    uv run python benchmarks/point_overhead.py
+    uv run --with asv --with virtualenv python benchmarks/point_overhead.py     with the peer
+
+The product answers at once and needs no set-up, so all that is left is overhead: check out a commit
+alone and verify it, start a session, ask twelve questions, store, land and analyse the answers.
+coldrun runs its backfill flow on a Prefect server, whose start is left out. asv runs a benchmark
+that does nothing over the same commits, twice: with its own build and installation of the product,
+and with both commands empty; making its environment is left out.
+
+Goal: at most 0.5 s for a point. Exits 1 when it takes longer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib.util
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from flows.server import use_server
+from tasks.config import load_config
+from tasks.freeze.freeze import freeze_panel
+from tasks.freeze.lock import EvaluationFiles
+from tasks.freeze.write import write_frozen
+from tasks.history.commits import open_product, select_commits
+from tasks.history.conduct import HistoryRequest
+from tasks.mine.mine import mine_panel
+from tasks.run.prepare import load_evaluation
+
+LIMIT_SECONDS = 0.5
+
+ARM = """
+import json, sys
+from pathlib import Path
+known = Path("known.txt").read_text().split()
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "hello":
+        print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
+    elif message["type"] == "question":
+        words = [word for word in message["query"].split() if word in known]
+        print(json.dumps({"type": "answer", "id": message["id"], "paths": words}), flush=True)
+    else:
+        break
+"""
+
+CONFIG = """
+[panel]
+kind = "jsonl"
+file = "tasks.jsonl"
+answer = "set"
+
+[sample]
+rule = "all"
+
+[product]
+repo = "../product"
+
+[[arm]]
+name = "instant"
+kind = "command"
+argv = ["{python}", "{adapter}"]
+adapter = "arm.py"
+"""
+
+PROJECT = """
+[build-system]
+requires = ["setuptools"]
+build-backend = "setuptools.build_meta"
+
+[project]
+name = "instant"
+version = "1"
+
+[tool.setuptools]
+packages = ["instant"]
+"""
+
+BENCHMARK = """
+def track_answer():
+    return 1
+"""
+
+
+def main() -> None:
+    """Time both and print seconds per point."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--points", type=int, default=12)
+    points = parser.parse_args().points
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        commits = make_product(root / "product", points)
+        ours, busy = time_coldrun(root, commits)
+        print(
+            f"coldrun: {ours:.2f} s for a point, {busy:.2f} s of them CPU ({points} points and "
+            "the repeat of the first)"
+        )
+        if importlib.util.find_spec("asv") is None:
+            print("asv is not installed: uv run --with asv --with virtualenv python …")
+        else:
+            for name, commands in (
+                ("build and installation", {}),
+                ("neither build nor installation", {"build_command": [], "install_command": []}),
+            ):
+                theirs = time_asv(root, name, commands)
+                print(f"asv, {name}: {theirs:.2f} s for a point, {theirs / ours:.1f} times as long")
+    sys.exit(int(ours > LIMIT_SECONDS))
+
+
+def make_product(path: Path, commits: int) -> list[str]:
+    """A repository whose every commit is another product that answers at once."""
+    (path / "instant").mkdir(parents=True)
+    (path / "pyproject.toml").write_text(PROJECT)
+    git(path, "init", "--quiet", "--initial-branch=main")
+    found = []
+    for number in range(commits):
+        (path / "instant" / "__init__.py").write_text(f"state = {number}\n")
+        (path / "known.txt").write_text(" ".join(f"item-{n}" for n in range(number % 12 + 1)))
+        git(path, "add", "--all")
+        git(path, "commit", "--quiet", "-m", f"state {number}")
+        found.append(git(path, "rev-parse", "HEAD"))
+    return found
+
+
+def git(path: Path, *arguments: str) -> str:
+    """The output of a git command."""
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    done = subprocess.run(
+        ["git", *identity, *arguments], cwd=path, check=True, capture_output=True, text=True
+    )
+    return done.stdout.strip()
+
+
+def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
+    """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
+    config_path = root / "evaluation" / "instant.toml"
+    config_path.parent.mkdir()
+    config_path.write_text(CONFIG)
+    (config_path.parent / "arm.py").write_text(ARM)
+    rows = [
+        {"id": f"t{n:02}", "query": f"where is item-{n}", "gold": [f"item-{n}"]} for n in range(12)
+    ]
+    (config_path.parent / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    config = load_config(config_path)
+    mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=root / "scratch")
+    files = EvaluationFiles(config_path)
+    write_frozen(files, freeze_panel(config, mined), force=False, had_runs=False, now="2026-01-01")
+    evaluation = load_evaluation(config_path, scratch=root / "scratch")
+    repository = open_product(evaluation)
+    with use_server(root / "scratch", verbose=False, announce=lambda _: None):
+        from flows.evaluate import Control
+        from flows.history import run_history
+
+        def conduct(which: list[str]) -> tuple[float, float]:
+            request = HistoryRequest(
+                kind="backfill",
+                evaluation=evaluation,
+                warehouse=root / "data",
+                commits=select_commits(repository, ",".join(which)),
+                arm="instant",
+                mode="cold",
+            )
+            began, used = time.perf_counter(), cpu_seconds()
+            history = run_history(request, control=Control())
+            assert history.counts.points == len(which)
+            runs = history.counts.runs
+            return (time.perf_counter() - began) / runs, (cpu_seconds() - used) / runs
+
+        conduct(commits[:1])  # imports, and what is read once a process
+        return conduct(commits)
+
+
+def cpu_seconds() -> float:
+    """What this process and its ended children have used."""
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in (
+            resource.getrusage(resource.RUSAGE_SELF),
+            resource.getrusage(resource.RUSAGE_CHILDREN),
+        )
+    )
+
+
+def time_asv(root: Path, name: str, commands: dict[str, list[str]]) -> float:
+    """Seconds for each commit of `asv run`, its environment made before."""
+    folder = root / f"asv-{name.replace(' ', '-')}"
+    (folder / "benchmarks").mkdir(parents=True)
+    (folder / "benchmarks" / "__init__.py").write_text("")
+    (folder / "benchmarks" / "instant.py").write_text(BENCHMARK)
+    settings = {
+        "version": 1,
+        "project": "instant",
+        "repo": str(root / "product"),
+        "branches": ["main"],
+        "environment_type": "virtualenv",
+        "pythons": [f"{sys.version_info.major}.{sys.version_info.minor}"],
+        **commands,
+    }
+    (folder / "asv.conf.json").write_text(json.dumps(settings))
+    run_asv(folder, "machine", "--yes")
+    run_asv(folder, "run", "--quick", "main^!")
+    began = time.perf_counter()
+    run_asv(folder, "run", "--quick", "--skip-existing", "main")
+    commits = len(git(root / "product", "rev-list", "main").splitlines()) - 1
+    return (time.perf_counter() - began) / commits
+
+
+def run_asv(folder: Path, *arguments: str) -> None:
+    """Run asv, and show what it said when it failed."""
+    done = subprocess.run(
+        [sys.executable, "-m", "asv", *arguments],
+        cwd=folder,
+        env=os.environ | {"HOME": str(folder)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        raise SystemExit(f"asv {' '.join(arguments)} failed:\n{done.stdout}\n{done.stderr}")
+
+
+if __name__ == "__main__":
+    main()
