@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cli.options import people_console, speaks_to_stderr, write_outputs
+from cli.options import people_console, resume_command, speaks_to_stderr, write_outputs
 from tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
@@ -96,10 +96,10 @@ def run_flow(
                     return built
                 if control.started is None:
                     raise KeyboardInterrupt from None
+                config_path = control.started.evaluation.config_path
                 raise InterruptedRunError(
-                    f"interrupted before the answers could land; they are kept, continue with: "
-                    f"coldrun run {control.started.evaluation.config_path} "
-                    f"--resume {control.started.run_id}"
+                    "interrupted before the answers could land; they are kept, continue with: "
+                    + resume_command(config_path, control.started.run_id)
                 ) from None
 
 
@@ -109,7 +109,7 @@ def print_outcome(built: BuiltReport, config_path: Path, outputs: Outputs) -> in
     print_report_outputs(report, outputs)
     if report.status == "interrupted":
         people_console(stderr=True).print(
-            f"interrupted; continue with: coldrun run {config_path} --resume {report.run_id}",
+            f"interrupted; continue with: {resume_command(config_path, report.run_id)}",
             soft_wrap=True,
         )
         return INTERRUPTED

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import functools
 import os
+import shlex
 import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from tasks.errors import ColdrunError
 from tasks.plain import plain_text
@@ -176,3 +178,13 @@ def write_json(name: str, text: str) -> None:
         UsageError: The file cannot be written.
     """
     write_outputs(json_file=name, markdown_file=None, to_json=text, to_markdown="")
+
+
+def resume_command(config_path: Path, run_id: str) -> str:
+    """The command that continues a run, with the folders and the repository as they were given."""
+    words = ["coldrun", "run", str(config_path), "--resume", run_id]
+    context = click.get_current_context()
+    for name in ("repo", "warehouse", "scratch"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            words += [f"--{name}", str(context.params[name])]
+    return shlex.join(words)

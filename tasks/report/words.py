@@ -41,7 +41,7 @@ def point_words(report: Report) -> str:
     """The measured point in a few words."""
     point = report.point
     if point is None:
-        return "point none (built-in arms)"
+        return "point none (no product)"
     return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}"
 
 
