@@ -82,7 +82,10 @@ def find_run_id(connection: duckdb.DuckDBPyConnection, text: str) -> str:
     Raises:
         UsageError: No run or several runs fit.
     """
-    ids = [row["run_id"] for row in select_rows(connection, "SELECT run_id FROM runs ORDER BY 1")]
+    ids = [
+        row["run_id"]
+        for row in select_rows(connection, "SELECT run_id FROM runs ORDER BY started_at, run_id")
+    ]
     if text == "last" and ids:
         return str(ids[-1])
     fitting = [run_id for run_id in ids if run_id == text] or [

@@ -22,6 +22,9 @@ from tests.holdouts import WORDS, make_holdout_lab
 SEALED = WORDS[12:24]
 
 REST = """\
+[run]
+max_infra_share = 0.2  # one answer is meant to fail
+
 [[arm]]
 name = "bm25"
 kind = "bm25"
