@@ -59,7 +59,8 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
         "strftime(started_at, '%Y-%m-%dT%H:%M:%SZ') AS started_at, "
         "count(*) OVER (PARTITION BY panel_digest) AS runs FROM runs "
         "WHERE ? IS NULL OR name = ? "
-        "QUALIFY row_number() OVER (PARTITION BY panel_digest ORDER BY runs.started_at DESC, run_id DESC) = 1 "
+        "QUALIFY row_number() OVER "
+        "(PARTITION BY panel_digest ORDER BY runs.started_at DESC, run_id DESC) = 1 "
         "ORDER BY runs.started_at DESC, run_id DESC",
         [name, name],
     )
