@@ -5,7 +5,9 @@ from __future__ import annotations
 import difflib
 import os
 import re
+import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -53,6 +55,7 @@ class Repository:
     def __init__(self, git_dir: Path, *, is_shallow: bool = False, hex_length: int = 40) -> None:
         self.git_dir = git_dir
         self._is_shallow = is_shallow
+        self._hex_length = hex_length
         self._options = repository_options(git_dir, hex_length)
 
     @classmethod
@@ -214,7 +217,10 @@ class Repository:
             arguments.append(f"--max-count={last}")
         if oldest_first:
             arguments.append("--reverse")
-        with self._stream([*arguments, *revisions, "--"]) as stream:
+        with (
+            self._beside_attributes() as options,
+            GitStream([*options, *arguments, *revisions, "--"], directory=self.git_dir) as stream,
+        ):
             yield from parse_log(stream.chunks())
 
     def read_commits(self, commits: Sequence[str]) -> tuple[LogEntry, ...]:
@@ -268,6 +274,31 @@ class Repository:
             for chunk in stream.chunks():
                 *paths, rest = (rest + chunk).split(b"\0")
                 yield from paths
+
+    @contextmanager
+    def _beside_attributes(self) -> Iterator[Sequence[str]]:
+        """Options under which no attribute decides which files rename detection takes for text.
+
+        Nothing switches off `info/attributes`. Where a clone has one, its objects are read from an
+        empty repository that borrows them.
+        """
+        if not self._path_of("info/attributes").exists():
+            yield self._options
+            return
+        object_format = "sha1" if self._hex_length == 40 else "sha256"
+        init = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}")
+        with tempfile.TemporaryDirectory(prefix="coldrun-git-") as folder:
+            status, _, complaint = run_git([*init, folder])
+            if status != 0:
+                raise RepositoryError(describe_failure(init, status, complaint))
+            borrowed = os.fsencode(self._path_of("objects")) + b"\n"
+            (Path(folder) / "objects" / "info" / "alternates").write_bytes(borrowed)
+            yield repository_options(Path(folder), self._hex_length)
+
+    def _path_of(self, name: str) -> Path:
+        """Where a file or folder of the git directory lies, which several worktrees may share."""
+        found = self._read("rev-parse", "--path-format=absolute", "--git-path", name)
+        return Path(os.fsdecode(found).removesuffix("\n"))
 
     def _batch(self, option: str, ids: Iterable[str]) -> GitStream:
         lines = [f"{object_id}\n".encode("ascii") for object_id in ids]

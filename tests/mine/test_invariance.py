@@ -119,6 +119,31 @@ def test_mine_any_history_is_the_same_everywhere(build_repository, mine, steps, 
         assert mine(root / "other", **panel) == expected
 
 
+@pytest.mark.parametrize("object_format", ["sha1", "sha256"])
+@pytest.mark.parametrize("is_linked", [False, True])
+def test_mine_attributes_of_the_clone_decide_nothing(
+    build_repository, mine, tmp_path, object_format, is_linked
+):
+    """`info/attributes` is nobody else's: what it calls binary is still compared as text."""
+    made = build_repository(tmp_path / "made", object_format=object_format)
+    lines = [f"line {number} of a file with line ends of its own" for number in range(40)]
+    base = made.commit("start", {"dos.txt": "\r\n".join(lines)})
+    made.commit("Write it as Unix does", {"dos.txt": None, "unix.txt": "\n".join(lines)})
+    made.commit("Write less", {"unix.txt": lines[0]})
+    expected = mine(made, base=base, head="main")
+    assert [task.gold[0].item for task in expected.tasks] == ["dos.txt", "dos.txt"]
+
+    place = made.path
+    if is_linked:
+        place = tmp_path / "linked"
+        made.git("worktree", "add", "-q", "--detach", str(place), "main")
+    attributes = made.path / ".git" / "info" / "attributes"
+    attributes.parent.mkdir(exist_ok=True)
+    attributes.write_text("* binary\n")
+
+    assert mine(place, base=base, head="main") == expected
+
+
 @SLOW
 @given(steps=STEPS, max_gold=st.sampled_from([1, None]), follow=st.booleans())
 def test_mine_any_history_adds_up(build_repository, mine, steps, max_gold, follow):
