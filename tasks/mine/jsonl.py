@@ -10,7 +10,7 @@ answer too where answers are sets. With `repo` and `base` in the panel, gold mus
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
@@ -88,8 +88,11 @@ def _parse_task(line: Line, answer: AnswerKind, corpus: Collection[str] | None) 
     gold = _parse_gold(line, answer, corpus)
     query = line.text("query")
     items = sorted(item.item for item in gold)
+    task_id = line.text("id")
+    if not task_id.isprintable():
+        line.fail(f"`id` has characters that cannot be printed: {task_id!r}")
     return Task(
-        id=line.text("id"),
+        id=task_id,
         query=query,
         answer=answer,
         gold=gold,
@@ -118,8 +121,8 @@ def _parse_gold(
 
 
 def _parse_item(line: Line, part: Any) -> GoldItem:
-    if isinstance(part, str) and part:
-        return GoldItem(item=part, provenance="imported")
+    if isinstance(part, str):
+        part = {"item": part}
     if not isinstance(part, dict):
         line.fail(f"a gold item is a string or an object with `item`, found {part!r}")
     inner = Line(line.place, part)
@@ -134,4 +137,4 @@ def _parse_item(line: Line, part: Any) -> GoldItem:
 
 
 def _is_grade(grade: float) -> bool:
-    return math.isfinite(grade) and grade > 0
+    return 0 < grade <= sys.float_info.max

@@ -37,6 +37,12 @@ class Line:
         value = self.value[key]
         if not isinstance(value, str) or not value.strip():
             self.fail(f"`{key}` must be a string that is not empty, found {_show(value)}")
+        return self.check_text(key, value)
+
+    def check_text(self, key: str, value: str) -> str:
+        """Refuse text that no panel can hold or no tool can be given."""
+        if "\0" in value:
+            self.fail(f"`{key}` has a NUL character: {_show(value)}")
         if any("\ud800" <= character <= "\udfff" for character in value):
             self.fail(f"`{key}` has half of a surrogate pair: {_show(value)}")
         return value
@@ -48,7 +54,7 @@ class Line:
             return None
         try:
             return normalise_date(value)
-        except (TypeError, ValueError):
+        except (OverflowError, TypeError, ValueError):
             self.fail(f"`{key}` must be an ISO 8601 date such as 2026-08-01, found {_show(value)}")
 
 
@@ -57,6 +63,7 @@ def normalise_date(value: str) -> str:
 
     Raises:
         ValueError: It is no such date.
+        OverflowError: In UTC it is before the year 1 or after 9999.
     """
     moment = dt.datetime.fromisoformat(value)
     if moment.tzinfo is None:
@@ -100,7 +107,7 @@ def _parse_object(place: str, raw_line: bytes) -> dict[str, Any]:
         value = json.loads(raw_line.decode("utf-8"), object_pairs_hook=_unique_keys)
     except UnicodeDecodeError:
         raise PanelError(f"{place}: not UTF-8; save the file as UTF-8") from None
-    except ValueError as error:
+    except (RecursionError, ValueError) as error:
         raise PanelError(f"{place}: not valid JSON: {error}") from None
     if not isinstance(value, dict):
         raise PanelError(f"{place}: expected a JSON object, found {_show(value)}")

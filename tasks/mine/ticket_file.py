@@ -25,7 +25,7 @@ class Ticket:
     created: str | None
 
 
-def read_tickets(path: Path) -> dict[str, Ticket]:
+def read_tickets(path: Path, *, ignore_case: bool = False) -> dict[str, Ticket]:
     """The tickets of a file by key (`ticket_key`), in its order.
 
     CSV may have CRLF line ends, as its standard says; JSON Lines may not.
@@ -44,7 +44,7 @@ def read_tickets(path: Path) -> dict[str, Ticket]:
     for line in _read_csv(path) if suffix == ".csv" else read_lines(path):
         line.check_keys(COLUMNS, _REQUIRED)
         ticket = _parse_ticket(line)
-        key = ticket_key(ticket.id)
+        key = ticket_key(ticket.id, ignore_case=ignore_case)
         if key in tickets:
             line.fail(f"ticket {ticket.id!r} twice, first at {places[key]}; ids must differ")
         tickets[key] = ticket
@@ -54,9 +54,10 @@ def read_tickets(path: Path) -> dict[str, Ticket]:
     return tickets
 
 
-def ticket_key(ticket_id: str) -> str:
-    """What makes two spellings of an id one ticket: "#12" is "12"."""
-    return ticket_id.strip().lstrip("#")
+def ticket_key(ticket_id: str, *, ignore_case: bool = False) -> str:
+    """What makes two spellings of an id one ticket: "#12" is "12", and "ab-1" may be "AB-1"."""
+    key = ticket_id.strip().lstrip("#")
+    return key.upper() if ignore_case else key
 
 
 def _parse_ticket(line: Line) -> Ticket:
@@ -65,6 +66,7 @@ def _parse_ticket(line: Line) -> Ticket:
         value = line.value.get(column) or ""
         if not isinstance(value, str):
             line.fail(f"`{column}` must be a string")
+        value = line.check_text(column, value)
         parts.append(value.replace("\r\n", "\n").replace("\r", "\n").strip())
     text = "\n\n".join(part for part in parts if part)
     created = line.date("created") if line.value.get("created") else None
@@ -99,5 +101,12 @@ def _check_header(place: str, row: list[str]) -> list[str]:
     repeated = {name for name in header if header.count(name) > 1}
     if repeated:
         raise PanelError(f"{place}: column {min(repeated)!r} twice")
-    Line(place, dict.fromkeys(header, "")).check_keys(COLUMNS, _REQUIRED)
+    wrong = [name for name in header if name not in COLUMNS]
+    missing = [name for name in _REQUIRED if name not in header]
+    if wrong or missing:
+        what = f"unknown column {wrong[0]!r}" if wrong else f"no column {missing[0]!r}"
+        raise PanelError(
+            f"{place}: {what}; the first line names the columns id, title and, where there are "
+            "such, body and created, with commas between them; rename or remove the others"
+        )
     return header

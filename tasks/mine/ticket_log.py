@@ -16,6 +16,8 @@ from tasks.mine.query import clean_message
 from tasks.mine.ticket_file import ticket_key
 from tasks.records import Revision
 
+_FLAGS = re.compile(r"^(?:\(\?[a-zA-Z]+\))+")
+
 
 @dataclass(frozen=True, slots=True)
 class TicketQuery:
@@ -63,11 +65,13 @@ class RepositoryTickets:
 def compile_pattern(pattern: str) -> re.Pattern[str]:
     """The ticket pattern between word boundaries, so that "AB-12" is not found in "AB-123x".
 
+    Flags at its start, such as (?i), hold for all of it.
+
     Raises:
         re.error: It is no regular expression.
     """
-    re.compile(pattern)
-    return re.compile(rf"(?<!\w)(?:{pattern})(?!\w)")
+    flags = re.compile(pattern).flags
+    return re.compile(rf"(?<!\w)(?:{_FLAGS.sub('', pattern)})(?!\w)", flags)
 
 
 def read_repository_tickets(query: TicketQuery) -> RepositoryTickets:
@@ -146,14 +150,15 @@ class _TicketLog:
 def derive_text(message: bytes, pattern: re.Pattern[str], *, subject_only: bool) -> str:
     """A message without ticket ids, which would lead to the answer wherever a file has them."""
     text = clean_message(message, subject_only=subject_only)
-    bare = re.sub(rf"[\[(]?{pattern.pattern}[\])]?(?:[ \t]*[:,])?", "", text)
+    around = rf"[\[(]?{pattern.pattern}[\])]?(?:[ \t]*[:,])?"
+    bare = re.sub(around, "", text, flags=pattern.flags)
     lines = [re.sub(r"[ \t]{2,}", " ", line).strip(" \t") for line in bare.split("\n")]
     return "\n".join(lines).strip(" \t\n-–:,;.")
 
 
 def _found_key(match: re.Match[str]) -> str:
-    groups = match.re.groupindex
-    return ticket_key(match["id"] if "id" in groups else match[0])
+    found = match["id"] if "id" in match.re.groupindex else None
+    return ticket_key(found or match[0], ignore_case=bool(match.re.flags & re.IGNORECASE))
 
 
 def _find_tip(repository: Repository, query: TicketQuery) -> Revision:

@@ -84,7 +84,10 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
     pattern = _check_pattern(panel.ticket_pattern)
     after = _parse_moment("base", panel.base)
     until = _parse_moment("head", None if panel.head == "HEAD" else panel.head)
-    tickets = read_tickets(config_dir / panel.tickets) if panel.tickets else None
+    tickets = None
+    if panel.tickets:
+        ignores_case = bool(compile_pattern(pattern).flags & re.IGNORECASE)
+        tickets = read_tickets(config_dir / panel.tickets, ignore_case=ignores_case)
     located = locate_repositories(panel, config_dir=config_dir, scratch=scratch)
     queries = [
         TicketQuery(
@@ -142,11 +145,13 @@ def locate_repositories(
 def _expand(source: str, config_dir: Path) -> list[str]:
     if is_url(source):
         return [source]
-    pattern = os.path.normpath(config_dir / Path(source).expanduser())
+    place = os.path.normpath(config_dir / Path(source).expanduser())
     if not glob.has_magic(source):
-        return [pattern]
-    # Path.glob takes neither absolute patterns nor "..".
-    matches = [Path(match) for match in sorted(glob.glob(pattern))]  # noqa: PTH207
+        return [place]
+    # The folder's own name is no pattern; Path.glob takes neither absolute patterns nor "..".
+    pattern = os.path.join(glob.escape(str(config_dir)), Path(source).expanduser())  # noqa: PTH118
+    found = glob.glob(os.path.normpath(pattern))  # noqa: PTH207
+    matches = [Path(match) for match in sorted(found)]
     places = [str(path) for path in matches if path.is_dir() and _is_root(path)]
     if not places:
         raise PanelError(f"repos: no repository matches {source!r} (from {config_dir})")

@@ -162,8 +162,12 @@ def test_mine_tickets_pattern_that_says_nothing_is_refused(
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("t.csv", "id,title,color\n1,a,b\n", r"t.csv:1: unknown key `color`"),
-        ("t.csv", "id,body\n1,a\n", r"t.csv:1: `title` is missing"),
+        ("t.csv", "id,title,color\n1,a,b\n", r"t.csv:1: unknown column 'color'; the first line"),
+        ("t.csv", "id,body\n1,a\n", r"t.csv:1: no column 'title'; the first line names"),
+        ("t.csv", "id;title\nAB-1;a\n", r"t.csv:1: unknown column 'id;title'; .* with commas"),
+        ("t.csv", "id,title\nAB-1,a\0b\n", r"t.csv:2: `title` has a NUL character"),
+        ("t.csv", "id,title,created\nAB-1,a,0001-01-01T00:00+14:00\n", r"must be an ISO 8601"),
+        ("t.jsonl", '{"id":"AB-1","title":"a\\ud800"}\n', r"half of a surrogate pair"),
         ("t.csv", "id,title,id\n1,a,2\n", r"t.csv:1: column 'id' twice"),
         ("t.csv", "id,title\nAB-1,a\nAB-1,b\n", r"t.csv:3: ticket 'AB-1' twice, first at .*:2"),
         ("t.csv", "id,title\n#7,a\n7,b\n", r"t.csv:3: ticket '7' twice"),
@@ -218,6 +222,37 @@ def test_compile_pattern_ids_end_at_word_boundaries():
     pattern = compile_pattern(r"[A-Z]+-\d+|#\d+")
     text = "AB-1, (AB-22) xAB-3 AB-4x #5 a#6 #7a feature/AB-8"
     assert [match[0] for match in pattern.finditer(text)] == ["AB-1", "AB-22", "#5", "AB-8"]
+
+
+def test_compile_pattern_flags_at_its_start_hold_for_all_of_it():
+    """Between boundaries they would not be at the start any more."""
+    assert compile_pattern(r"(?i)ab-\d+").findall("AB-1 ab-2 xab-3") == ["AB-1", "ab-2"]
+
+
+def test_mine_tickets_that_ignore_case_are_one_ticket_in_any_spelling(
+    organisation, mine_tickets, tmp_path
+):
+    """A pattern that does not care about case makes "ab-1" and "AB-1" one id, as trackers do."""
+    organisation["shop"].commit("ab-2 in the shop", {"a": "9"}, date=FIRST + 15 * DAY)
+    (tmp_path / "t.csv").write_text("id,title\nAb-2,Button\n")
+    panel = mine_tickets(ticket_pattern=r"(?i)[a-z]+-\d+", tickets="t.csv")
+    assert gold(panel) == {"Button": ["shop", "web"]}
+    derived = mine_tickets(ticket_pattern=r"(?i)[a-z]+-\d+")
+    assert gold(derived)["Move the button, see"] == ["shop", "web"]
+
+
+def test_mine_tickets_group_named_id_may_be_left_out_of_a_match(organisation, mine_tickets):
+    """Of several ways to write a ticket, one may name its id and another not."""
+    panel = mine_tickets(ticket_pattern=r"#(?P<id>\d+)|AB-\d+")
+    assert gold(panel) == gold(mine_tickets())
+
+
+def test_locate_repositories_in_a_folder_whose_name_looks_like_a_pattern(new_repository, tmp_path):
+    """Only what the configuration says is a glob."""
+    new_repository("team[1]/repos/one").commit("start", {"a": "0"})
+    spec = PanelConfig(kind="ticket-repos", repos=("repos/*",), ticket_pattern="x")
+    found = locate_repositories(spec, config_dir=tmp_path / "team[1]", scratch=tmp_path)
+    assert list(found) == ["one"]
 
 
 def test_mine_tickets_parallel_processes_give_what_one_gives(
