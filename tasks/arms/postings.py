@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tasks.arms.documents import DocumentSet, Versions, join_documents
+from tasks.arms.segments import Segment, add_segment, find_all
 from tasks.arms.token_cache import TokenCache, TokenCounts, count_hashes
 
 Scores = NDArray[np.float32]
@@ -22,25 +23,7 @@ Scores = NDArray[np.float32]
 MAXIMUM_ENTRIES = 20_000_000
 """Token counts kept in memory (16 bytes each); beyond, all but the present tree is forgotten."""
 
-MERGE_BELOW = 3
-"""A segment less than this many times as large as the next is merged with it, so that there are few
-of them and each entry moves few times."""
-
 _NO_CONTENT = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Segment:
-    """Entries (token, unit, count), sorted by token."""
-
-    tokens: NDArray[np.uint64]
-    units: NDArray[np.int32]
-    counts: NDArray[np.uint32]
-
-    @property
-    def size(self) -> int:
-        """The number of entries."""
-        return self.tokens.size
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +39,11 @@ class TreePostings:
     paths: NDArray[np.int32]
     lengths: NDArray[np.int64]
 
-    def count(self, token: int) -> NDArray[np.uint32]:
+    def count(self, token: int) -> NDArray[np.int32]:
         """How often each document holds the token with this hash."""
-        wanted = np.uint64(token)
-        by_unit = np.zeros(self.units, dtype=np.uint32)
-        for segment in self.segments:
-            start = int(np.searchsorted(segment.tokens, wanted, side="left"))
-            end = int(np.searchsorted(segment.tokens, wanted, side="right"))
-            by_unit[segment.units[start:end]] = segment.counts[start:end]
+        by_unit = np.zeros(self.units, dtype=np.int32)
+        units, counts = find_all(self.segments, np.array([token], dtype=np.uint64))
+        by_unit[units] = counts
         return by_unit[self.contents] + by_unit[self.paths]
 
     def score(self, tokens: Sequence[int], *, k1: float, b: float) -> Scores:
@@ -107,20 +87,17 @@ class _Units:
         first = len(self.lengths)
         self.numbers.update({name: first + offset for offset, name in enumerate(new)})
         self.lengths += [int(tokens.counts.sum()) for tokens in new.values()]
-        self.segments.append(
-            _sort_segment(
+        add_segment(
+            self.segments,
+            Segment(
                 np.concatenate([tokens.hashes for tokens in new.values()]),
                 np.repeat(
                     np.arange(first, len(self.lengths), dtype=np.int32),
                     [tokens.hashes.size for tokens in new.values()],
                 ),
-                np.concatenate([tokens.counts for tokens in new.values()]),
-            )
+                np.concatenate([tokens.counts for tokens in new.values()]).astype(np.int32),
+            ),
         )
-        while (
-            len(self.segments) > 1 and self.segments[-2].size < MERGE_BELOW * self.segments[-1].size
-        ):
-            self.segments[-2:] = [_merge(self.segments[-2], self.segments[-1])]
 
 
 class Postings:
@@ -172,18 +149,3 @@ class Postings:
 def _path_unit(path: str) -> str:
     """The name of a path's unit; no blob id begins so."""
     return f"path {path}"
-
-
-def _merge(first: Segment, second: Segment) -> Segment:
-    return _sort_segment(
-        np.concatenate([first.tokens, second.tokens]),
-        np.concatenate([first.units, second.units]),
-        np.concatenate([first.counts, second.counts]),
-    )
-
-
-def _sort_segment(
-    tokens: NDArray[np.uint64], units: NDArray[np.int32], counts: NDArray[np.uint32]
-) -> Segment:
-    order = np.argsort(tokens, kind="stable")
-    return Segment(tokens[order], units[order], counts[order])

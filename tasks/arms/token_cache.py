@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from tasks.arms import line_changes, stop_words, tokens
 from tasks.arms.documents import read_versions
 from tasks.arms.line_changes import count_changes
-from tasks.arms.tokens import TOKENIZER_VERSION, count_tokens
+from tasks.arms.tokens import TOKENIZER_VERSION, count_words, split_words
 from tasks.errors import StorageError
 from tasks.git.objects import ObjectReader
 
@@ -196,13 +196,13 @@ def hash_token(token: str) -> int:
 
 def count_hashes(text: str) -> TokenCounts:
     """The token counts of a text."""
-    return _as_arrays({hash_token(token): count for token, count in count_tokens(text).items()})
+    return _as_arrays(split_words(count_words(text)), "<u4")
 
 
-def update_hashes(tokens: TokenCounts, old: str, new: str) -> TokenCounts:
-    """The token counts of `new`, given those of `old`."""
-    changes = count_changes(old, new, count_tokens)
-    changed = _as_arrays({hash_token(token): change for token, change in changes.items()}, "<i8")
+def update_hashes(tokens: TokenCounts, old: bytes, new: bytes) -> TokenCounts:
+    """The token counts of the text `new`, given those of `old`."""
+    words = count_changes(old, new, lambda lines: count_words(decode_text(lines)))
+    changed = _as_arrays(split_words(words), "<i8")
     hashes = np.union1d(tokens.hashes, changed.hashes)
     counts = np.zeros(hashes.size, dtype=np.int64)
     counts[np.searchsorted(hashes, tokens.hashes)] = tokens.counts
@@ -210,11 +210,11 @@ def update_hashes(tokens: TokenCounts, old: str, new: str) -> TokenCounts:
     return TokenCounts(hashes[counts > 0], counts[counts > 0].astype("<u4"))
 
 
-def _as_arrays(counts: Mapping[int, int], kind: str = "<u4") -> TokenCounts:
-    ordered = sorted(counts)
-    return TokenCounts(
-        np.array(ordered, dtype="<u8"), np.array([counts[each] for each in ordered], dtype=kind)
-    )
+def _as_arrays(tokens: Mapping[str, int], kind: str) -> TokenCounts:
+    hashes = np.fromiter(map(hash_token, tokens), dtype="<u8", count=len(tokens))
+    counts = np.fromiter(tokens.values(), dtype=kind, count=len(tokens))
+    order = np.argsort(hashes)
+    return TokenCounts(hashes[order], counts[order])
 
 
 def _count_blobs(
@@ -229,8 +229,7 @@ def _count_blobs(
         elif is_binary(content):
             yield _Row(blob, "binary", nothing)
         elif old is not None:
-            before, now = decode_text(old), decode_text(content)
-            yield _Row(blob, "text", update_hashes(earlier[blob].tokens, before, now))
+            yield _Row(blob, "text", update_hashes(earlier[blob].tokens, old, content))
         else:
             yield _Row(blob, "text", count_hashes(decode_text(content)))
 

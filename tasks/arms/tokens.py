@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from tasks.arms.stop_words import STOP_WORDS
@@ -35,10 +35,15 @@ def tokenize(text: str) -> list[str]:
     return [token for word in _WORD.findall(text) for token in split_word(word)]
 
 
-def count_tokens(text: str) -> Counter[str]:
-    """How often each token of `tokenize(text)` occurs; every distinct word is split once."""
-    counts: Counter[str] = Counter()
-    for word, count in Counter(_WORD.findall(text)).items():
+def count_words(text: str) -> Counter[str]:
+    """How often each word of a text occurs, before it is split."""
+    return Counter(_WORD.findall(text))
+
+
+def split_words(words: Mapping[str, int]) -> dict[str, int]:
+    """How often each token occurs, given that of each word; below zero where it is a change."""
+    counts: dict[str, int] = defaultdict(int)
+    for word, count in words.items():
         for token in split_word(word):
             counts[token] += count
     return counts
@@ -47,6 +52,8 @@ def count_tokens(text: str) -> Counter[str]:
 @lru_cache(maxsize=1 << 17)
 def split_word(word: str) -> tuple[str, ...]:
     """The tokens of one word: the whole first, then its parts."""
+    if word.islower() and word.isascii() and word.isalpha():  # most words: nothing to split
+        return (word,) if 1 < len(word) <= LONGEST_WORD and word not in STOP_WORDS else ()
     whole = word.strip("_").lower()
     if len(whole) < 2 or len(word) > LONGEST_WORD or whole in STOP_WORDS:
         return ()

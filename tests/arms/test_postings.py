@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from tasks.arms import postings as postings_module
+from tasks.arms import segments as segments_module
 from tasks.arms.base import Corpus, CorpusTree
 from tasks.arms.bm25_index import Bm25Index
 from tasks.arms.documents import CorpusReader, DocumentSet
@@ -58,7 +59,7 @@ def test_score_trees_of_a_history_equals_bm25s_bit_for_bit(
     make_repo: MakeRepo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, merge_below: int
 ) -> None:
     """One growing store scores every tree exactly as an index of that tree alone does."""
-    monkeypatch.setattr(postings_module, "MERGE_BELOW", merge_below)
+    monkeypatch.setattr(segments_module, "MERGE_BELOW", merge_below)
     repo = make_repo()
     cache = TokenCache(tmp_path)
     postings = Postings(cache)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
 from hypothesis import strategies as st
 
 from tasks.arms import word_store as word_store_module
 from tasks.arms.base import Corpus, CorpusTree
 from tasks.arms.documents import CorpusReader, DocumentSet
-from tasks.arms.word_store import WordStore, build_chunk, count_runs, merge_chunks
+from tasks.arms.word_store import WordStore
 from tasks.git.objects import ObjectReader
 from tests.arms.conftest import GitRepo
 
@@ -23,32 +21,6 @@ words = st.text(st.sampled_from("abß_é0"), min_size=1, max_size=4)
 
 def count_slowly(text: str, word: str) -> int:
     return text.lower().count(word)
-
-
-@given(texts, words)
-def test_find_any_text_equals_counting_in_it(contents: list[str], word: str) -> None:
-    """Weighted counts over distinct runs are the counts of `str.count`."""
-    chunk = build_chunk((n, count_runs(text)) for n, text in enumerate(contents))
-    units, counts = chunk.find(word)
-    got = dict(zip(units.tolist(), counts.tolist(), strict=True))
-    expected = {n: count_slowly(text, word) for n, text in enumerate(contents)}
-    assert got == {n: count for n, count in expected.items() if count}
-
-
-@given(texts, texts, texts, words)
-def test_merge_chunks_any_chunks_find_the_same(
-    first: list[str], second: list[str], third: list[str], word: str
-) -> None:
-    """Merging changes how entries are kept, not what they say."""
-    numbered = [(n, count_runs(text)) for n, text in enumerate([*first, *second, *third])]
-    cut, end = len(first), len(first) + len(second)
-    chunks = [build_chunk(part) for part in (numbered[:cut], numbered[cut:end], numbered[end:])]
-    assert totals([merge_chunks(chunks)], word) == totals(chunks, word)
-
-
-def totals(chunks: list[word_store_module.WordChunk], word: str) -> dict[int, int]:
-    found = [chunk.find(word) for chunk in chunks]
-    return {u: c for units, counts in found for u, c in zip(units.tolist(), counts, strict=True)}
 
 
 def sets_at(repo: GitRepo) -> tuple[DocumentSet, ...]:
@@ -80,15 +52,6 @@ def test_view_trees_of_a_history_count_as_their_files_do(
             ]
             assert view.count(word).tolist() == expected
         assert store.count_unread(sets) == (1, 0)
-
-
-def test_count_more_words_than_remembered_stays_right(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory of looked-for words is bounded and never wrong."""
-    monkeypatch.setattr(word_store_module, "REMEMBERED_WORDS", 2)
-    chunk = build_chunk([(1, count_runs("one two three four"))])
-    for word in re.findall(r"\w+", "one two three four one two"):
-        assert [values.tolist() for values in chunk.find(word)] == [[1], [1]]
-        assert len(chunk.found) <= 2
 
 
 def test_view_failed_read_is_tried_again(
