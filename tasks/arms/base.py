@@ -26,9 +26,11 @@ class Corpus:
     panel, whose items are paths in that tree. With several, items are names of trees.
 
     Empty when the panel has no corpus (tasks that somebody else made, answered from the query).
+    With `is_per_task` every question names a base of its own; the tree is that of the oldest.
     """
 
     trees: Mapping[str, CorpusTree]
+    is_per_task: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ import numpy as np
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.bm25_index import Bm25Index
 from tasks.arms.builtin import Hit, begin_session, describe_unread
-from tasks.arms.documents import CorpusReader, Document, join_documents
+from tasks.arms.documents import CorpusReader, Document, join_documents, share_reader
 from tasks.arms.index_store import IndexStore, process_store
 from tasks.arms.postings import Postings, Scores
 from tasks.arms.token_cache import TokenCache, hash_token
@@ -37,9 +37,10 @@ def open_bm25_session(context: SessionContext, store: IndexStore | None = None) 
     if not isinstance(context.arm, Bm25Arm):
         raise ConfigError(f"arm {context.arm.name!r} is not of kind bm25")
     opened_at = time.perf_counter()
-    reader = CorpusReader(context.corpus)
+    store = store or process_store()
+    reader = share_reader(context.corpus, store)
     indexed_at = time.perf_counter()
-    searcher = Bm25Searcher(context.arm, reader, store or process_store(), context)
+    searcher = Bm25Searcher(context.arm, reader, store, context)
     return begin_session(searcher, opened_at=opened_at, indexed_at=indexed_at)
 
 
@@ -59,23 +60,28 @@ class Bm25Searcher:
         self._arm = arm
         self._reader = reader
         self.tree_names = reader.tree_names
-        trees = tuple(
-            (name, str(tree.git_dir), tree.tree)
-            for name, tree in sorted(context.corpus.trees.items())
-        )
-        self._index = store.get(
-            ("bm25", scratch, arm.k1, arm.b, trees),
-            lambda: Bm25Index(reader.list_trees(), cache, k1=arm.k1, b=arm.b),
-        )
         self._postings = store.get(("postings", scratch, *reader.git_dirs), lambda: Postings(cache))
-        self.log = describe_unread(len(self._index.documents), self._index.binary, self._index.huge)
+        self._index: Bm25Index | None = None
+        self.log = "a tree for each question"
+        if not context.corpus.is_per_task:
+            trees = tuple(
+                (name, str(tree.git_dir), tree.tree)
+                for name, tree in sorted(context.corpus.trees.items())
+            )
+            self._index = store.get(
+                ("bm25", scratch, arm.k1, arm.b, trees),
+                lambda: Bm25Index(reader.list_trees(), cache, k1=arm.k1, b=arm.b),
+            )
+            self.log = describe_unread(
+                len(self._index.documents), self._index.binary, self._index.huge
+            )
 
     def search(self, question: Question) -> Iterator[Hit]:
         """The files with a score, best first; equal scores by tree and path."""
         tokens = [hash_token(token) for token in tokenize(question.query)]
-        if question.base is None:
+        if question.base is None and self._index is not None:
             return _rank(self._index.score(tokens), self._index.documents)
-        sets = self._reader.list_base(question.base)
+        sets = self._reader.list_base(question.base) if question.base else self._reader.list_trees()
         view = self._postings.view(sets)
         scores = view.score(tokens, k1=self._arm.k1, b=self._arm.b)
         return _rank(scores, join_documents(sets))

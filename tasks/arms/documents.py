@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tasks.arms.base import Corpus, CorpusTree
+from tasks.arms.index_store import IndexStore
 from tasks.errors import UsageError
 from tasks.git.objects import ObjectReader
 from tasks.git.paths import encode_path
@@ -13,6 +14,9 @@ from tasks.git.paths import encode_path
 FOLDER_MODE = "040000"
 LINK_MODE = "120000"
 SUBMODULE_MODE = "160000"
+
+REMEMBERED_BYTES = 32 * 1024 * 1024
+"""Of file contents, per tree: arms that search the same versions read them once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +48,7 @@ class DocumentSet:
 class CorpusReader:
     """Lists the documents of a corpus, and of the base commit of a task that has its own.
 
-    Raises:
-        RepositoryError: A repository cannot be opened.
+    Sessions may share one; what one of them closes is opened again for the others.
     """
 
     def __init__(self, corpus: Corpus) -> None:
@@ -97,7 +100,9 @@ class _TreeLister:
 
     def __init__(self, name: str, tree: CorpusTree) -> None:
         self.tree = tree.tree
-        self.objects = ObjectReader(tree.git_dir, hex_length=len(tree.tree))
+        self.objects = ObjectReader(
+            tree.git_dir, hex_length=len(tree.tree), remember_bytes=REMEMBERED_BYTES
+        )
         self._name = name
         self._folders: dict[tuple[str, bytes], tuple[Document, ...]] = {}
 
@@ -160,6 +165,12 @@ def read_versions(
     for blob in wanted:
         old = next(contents)[1] if blob in earlier else None
         yield blob, next(contents)[1], old
+
+
+def share_reader(corpus: Corpus, store: IndexStore) -> CorpusReader:
+    """The reader of a corpus that all sessions with this store use."""
+    trees = tuple((name, tree.git_dir, tree.tree) for name, tree in sorted(corpus.trees.items()))
+    return store.get(("corpus", trees), lambda: CorpusReader(corpus))
 
 
 def join_documents(sets: Iterable[DocumentSet]) -> tuple[Document, ...]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.builtin import Hit, begin_session, describe_unread
-from tasks.arms.documents import CorpusReader, join_documents
+from tasks.arms.documents import CorpusReader, join_documents, share_reader
 from tasks.arms.index_store import IndexStore, process_store
 from tasks.arms.stop_words import STOP_WORDS
 from tasks.arms.word_store import WordStore
@@ -35,9 +35,10 @@ def open_grep_session(context: SessionContext, store: IndexStore | None = None) 
     if not isinstance(context.arm, GrepArm):
         raise ConfigError(f"arm {context.arm.name!r} is not of kind grep")
     opened_at = time.perf_counter()
-    reader = CorpusReader(context.corpus)
+    store = store or process_store()
+    reader = share_reader(context.corpus, store)
     indexed_at = time.perf_counter()
-    words = (store or process_store()).get(("grep", *reader.git_dirs), WordStore)
+    words = store.get(("grep", *reader.git_dirs), WordStore)
     return begin_session(GrepSearcher(reader, words), opened_at=opened_at, indexed_at=indexed_at)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import threading
-from collections.abc import Iterable, Iterator, Sequence
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -27,17 +29,22 @@ class TreeItem(NamedTuple):
 class ObjectReader:
     """A `git cat-file --batch` that answers until it is closed. Threads take turns.
 
-    Raises:
-        RepositoryError: git cannot be run.
+    Sessions may share a reader: the process starts with the first question, and again when
+    something is asked after it was closed or died.
+
+    Args:
+        git_dir: The repository.
+        hex_length: Of its object ids: 40 or 64.
+        remember_bytes: How many bytes of blobs to keep in memory, the latest ones.
     """
 
-    def __init__(self, git_dir: Path, *, hex_length: int = 40) -> None:
+    def __init__(self, git_dir: Path, *, hex_length: int = 40, remember_bytes: int = 0) -> None:
         self.git_dir = git_dir
         self._raw_length = hex_length // 2
         self._lock = threading.Lock()
-        self._stream = _Dialogue(
-            [*repository_options(git_dir, hex_length), "cat-file", "--batch"], directory=git_dir
-        )
+        self._options = (*repository_options(git_dir, hex_length), "cat-file", "--batch")
+        self._stream: _Dialogue | None = None
+        self._recent = _RecentBlobs(remember_bytes)
 
     def read_tree(self, name: str) -> tuple[TreeItem, ...]:
         """The entries of a tree object, named by its id or by that of a commit.
@@ -58,21 +65,36 @@ class ObjectReader:
         """
         wanted = list(ids)
         for start in range(0, len(wanted), _ASKED_AT_ONCE):
-            yield from self._ask(wanted[start : start + _ASKED_AT_ONCE], limit_bytes)
+            batch = wanted[start : start + _ASKED_AT_ONCE]
+            known = self._recent.find(batch, limit_bytes)
+            read = dict(self._ask([name for name in batch if name not in known], limit_bytes))
+            self._recent.keep(read)
+            yield from ((name, known[name] if name in known else read[name]) for name in batch)
 
     def close(self) -> None:
-        """End the process. Safe to call twice; nothing can be read afterwards."""
+        """End the process. Safe to call twice; a later question starts another."""
         with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        if self._stream is not None:
             self._stream.close()
+        self._stream = None
 
     def _ask(self, names: Sequence[str], limit_bytes: int | None) -> list[tuple[str, bytes | None]]:
+        if not names:
+            return []
         with self._lock:
+            if self._stream is None:
+                self._stream = _Dialogue(self._options, directory=self.git_dir)
+            stream = self._stream
             try:
-                self._stream.send("".join(f"{name}\n" for name in names).encode("ascii"))
-                answers = [(name, *self._receive(limit_bytes)) for name in names]
+                stream.send("".join(f"{name}\n" for name in names).encode("ascii"))
+                answers = [(name, *_receive(stream.stdout, limit_bytes)) for name in names]
             except (OSError, ValueError) as error:
+                self._end()
                 raise RepositoryError(
-                    f"git cat-file ended in {self.git_dir}: {self._stream.complaint or error}"
+                    f"git cat-file ended in {self.git_dir}: {stream.complaint or error}"
                 ) from error
         missing = [name for name, is_there, _ in answers if not is_there]
         if missing:  # said only now: answers left unread would be taken for later ones
@@ -81,24 +103,6 @@ class ObjectReader:
                 "run `git fsck` and fetch it again"
             )
         return [(name, content) for name, _, content in answers]
-
-    def _receive(self, limit_bytes: int | None) -> tuple[bool, bytes | None]:
-        """Whether the object is there, and its content unless that is above the limit."""
-        line = self._stream.stdout.readline()
-        if not line:
-            raise ValueError("it gave no answer")
-        header = line.split()
-        if len(header) != 3:
-            return False, None
-        size = int(header[2])
-        content = None
-        if limit_bytes is None or size <= limit_bytes:
-            content = self._stream.stdout.read(size)
-        else:
-            for start in range(0, size, _PIECE_BYTES):
-                self._stream.stdout.read(min(_PIECE_BYTES, size - start))
-        self._stream.stdout.read(1)
-        return True, content
 
     def _parse_tree(self, content: bytes) -> Iterator[TreeItem]:
         position = 0
@@ -112,6 +116,55 @@ class ObjectReader:
                 content[end + 1 : next_position].hex(),
             )
             position = next_position
+
+
+def _receive(pipe: io.BufferedReader, limit_bytes: int | None) -> tuple[bool, bytes | None]:
+    """Whether the object is there, and its content unless that is above the limit."""
+    line = pipe.readline()
+    if not line:
+        raise ValueError("it gave no answer")
+    header = line.split()
+    if len(header) != 3:
+        return False, None
+    size = int(header[2])
+    content = None
+    if limit_bytes is None or size <= limit_bytes:
+        content = pipe.read(size)
+    else:
+        for start in range(0, size, _PIECE_BYTES):
+            pipe.read(min(_PIECE_BYTES, size - start))
+    pipe.read(1)
+    return True, content
+
+
+class _RecentBlobs:
+    """The blobs that were read last, up to a number of bytes."""
+
+    def __init__(self, capacity: int) -> None:
+        self._capacity = capacity
+        self._size = 0
+        self._lock = threading.Lock()
+        self._contents: OrderedDict[str, bytes] = OrderedDict()
+
+    def find(self, names: Iterable[str], limit_bytes: int | None) -> dict[str, bytes]:
+        with self._lock:
+            known = {name: self._contents[name] for name in names if name in self._contents}
+            for name in known:
+                self._contents.move_to_end(name)
+        return {
+            name: content
+            for name, content in known.items()
+            if limit_bytes is None or len(content) <= limit_bytes
+        }
+
+    def keep(self, blobs: Mapping[str, bytes | None]) -> None:
+        with self._lock:
+            for name, content in blobs.items():
+                if content is not None and name not in self._contents:
+                    self._contents[name] = content
+                    self._size += len(content)
+            while self._size > self._capacity:
+                self._size -= len(self._contents.popitem(last=False)[1])
 
 
 class _Dialogue(GitStream):

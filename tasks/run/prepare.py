@@ -16,7 +16,7 @@ from tasks.freeze.check import check_bars, check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.git.repository import Repository
 from tasks.mine.mine import open_corpus, with_repo
-from tasks.records import Question
+from tasks.records import Question, Task
 from tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
 from tasks.run.key import ArmIdentity
 from tasks.run.own_code import interpreter, own_code
@@ -36,8 +36,13 @@ class Evaluation:
         """The folder that relative paths of the configuration start at."""
         return self.config_path.parent
 
-    def questions(self) -> tuple[Question, ...]:
-        """What the arms are asked, in panel order."""
+    def questions(self, *, along_history: bool = False) -> tuple[Question, ...]:
+        """What the arms are asked, in panel order, or the oldest first.
+
+        Two trees that follow each other in history share most files, so what searches the base of
+        each task reads least in that order. The ids of a panel are in no such order.
+        """
+        tasks = self.frozen.tasks
         return tuple(
             Question(
                 id=task.id,
@@ -47,8 +52,14 @@ class Evaluation:
                 seed=self.config.sample.seed,
                 base=task.base,
             )
-            for task in self.frozen.tasks
+            for task in (sorted(tasks, key=_date) if along_history else tasks)
         )
+
+    @property
+    def has_base_per_task(self) -> bool:
+        """Whether every task is searched in a tree of its own."""
+        tasks = self.frozen.tasks
+        return bool(tasks) and all(task.base is not None for task in tasks)
 
     def trials(self, override: int | None) -> dict[str, int]:
         """Trials by arm: as configured, or the same number for all."""
@@ -76,8 +87,13 @@ def locate_corpus(evaluation: Evaluation) -> Corpus:
             ".": open_corpus(panel, config_dir=evaluation.config_dir, scratch=evaluation.scratch)
         }
     return Corpus(
-        trees={name: _corpus_tree(found, name, revision) for name, revision in locked.items()}
+        trees={name: _corpus_tree(found, name, revision) for name, revision in locked.items()},
+        is_per_task=evaluation.has_base_per_task,
     )
+
+
+def _date(task: Task) -> str:
+    return task.date or ""
 
 
 def _corpus_tree(
@@ -116,7 +132,6 @@ def plan_arms(
 ) -> tuple[PlannedArm, ...]:
     """Every arm with its identity, the answers it owes, and the way to open its sessions."""
     code = own_code()
-    questions = evaluation.questions()
     trees = {name: tree.tree for name, tree in setting.corpus.trees.items()}
 
     def corpus_trees(question: Question) -> Mapping[str, str]:
@@ -129,7 +144,9 @@ def plan_arms(
             identity=(identity := identify_arm(arm, evaluation, point=setting.point, code=code)),
             asks=plan_asks(
                 identity,
-                questions,
+                evaluation.questions(
+                    along_history=setting.corpus.is_per_task and arm.order == "any"
+                ),
                 trials=trials[arm.name],
                 corpus_trees=corpus_trees,
                 is_ordered=arm.order == "fixed",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import psutil
 import pytest
 
 from tasks.arms.base import Corpus, CorpusTree
@@ -76,9 +77,41 @@ def test_read_blobs_missing_object_is_named_and_later_reads_go_on(make_repo: Mak
         list(objects.read_blobs([ids[0], "f" * 40, ids[1]]))
     assert [content for _, content in objects.read_blobs(ids)] == [b"one", b"two"]
     objects.close()
-    objects.close()
-    with pytest.raises(RepositoryError, match="ended"):
+
+
+def test_read_blobs_after_close_or_death_starts_git_again(make_repo: MakeRepo) -> None:
+    """Sessions share a reader, so the end of one, or of git, is not the end of the others."""
+    repo = make_repo(files={"a": "one"})
+    (entry,) = repo.open().list_tree("HEAD")
+    objects = ObjectReader(repo.open().git_dir)
+    before = set(psutil.Process().children(recursive=True))
+    assert objects.read_tree("HEAD")[0].object_id == entry.object_id
+    for process in set(psutil.Process().children(recursive=True)) - before:
+        process.kill()
+        process.wait()
+    with pytest.raises(RepositoryError, match="cat-file ended"):
         objects.read_tree("HEAD")
+    for _ in range(2):
+        assert list(objects.read_blobs([entry.object_id])) == [(entry.object_id, b"one")]
+        objects.close()
+        objects.close()
+
+
+def test_read_blobs_remembers_the_latest_up_to_its_capacity(make_repo: MakeRepo) -> None:
+    """What is remembered is not read again, and a limit holds for it all the same."""
+    repo = make_repo(files={"a": b"x" * 60, "b": b"y" * 60})
+    first, second = (entry.object_id for entry in repo.open().list_tree("HEAD"))
+    objects = ObjectReader(repo.open().git_dir, remember_bytes=100)
+    for asked in ([first, second], [second, first], [second, second, first]):
+        got = dict(objects.read_blobs(asked))
+        assert got == {first: b"x" * 60, second: b"y" * 60}
+    assert list(objects.read_blobs([first, second], limit_bytes=50)) == [
+        (first, None),
+        (second, None),
+    ]
+    read, again = (dict(objects.read_blobs([first]))[first] for _ in range(2))
+    assert read is again
+    objects.close()
 
 
 def test_read_tree_empty_tree_has_no_entries(make_repo: MakeRepo) -> None:
