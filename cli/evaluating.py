@@ -116,17 +116,21 @@ def print_outcome(built: BuiltReport, config_path: Path, outputs: Outputs) -> in
     return report.exit_code
 
 
-def print_report_outputs(report: Report, outputs: Outputs) -> None:
-    """Print a report for people and write it for machines."""
+def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | None = None) -> None:
+    """Print a report for people and write it for machines.
+
+    Raises:
+        UsageError: The run has no such stratum, or a file cannot be written.
+    """
     from tasks.report.markdown import render_markdown
     from tasks.report.terminal import print_report
 
-    print_report(report, outputs.console())
+    print_report(report, outputs.console(), stratum=stratum)
     write_outputs(
         json_file=outputs.json_file,
         markdown_file=outputs.markdown_file,
         to_json=report.to_json(),
-        to_markdown=render_markdown(report),
+        to_markdown=render_markdown(report, stratum=stratum),
     )
 
 

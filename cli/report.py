@@ -34,26 +34,13 @@ def command(
     """Print the report of a run again, computed from its stored answers.
 
     RUN is an id, the start of one, or `last`. Nothing is executed; the exit code is the run's.
-    With --by, a table of the primary measure in each part of a stratum is printed below; the JSON
-    has all strata.
+    With --by, the primary measure in each part of a stratum is printed below, nulls included; the
+    JSON has all strata.
     """
     from cli.evaluating import Outputs, print_report_outputs
     from tasks.report.load import load_report
-    from tasks.report.strata import stratum_table
 
     built = load_report(warehouse, run)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    table = None if stratum is None else stratum_table(built.report, stratum)
-    print_report_outputs(built.report, outputs)
-    if table is not None:
-        from rich.text import Text
-
-        from tasks.report.terminal import make_table
-
-        headers, rows = table
-        split = make_table(headers)
-        for cells in rows:
-            split.add_row(*(Text(cell) for cell in cells))
-        outputs.console().print()
-        outputs.console().print(split)
+    print_report_outputs(built.report, outputs, stratum=stratum)
     sys.exit(built.report.exit_code)

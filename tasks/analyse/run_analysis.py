@@ -73,9 +73,13 @@ class Settings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAnalysis:
-    """All that the analysis found; the report adds what it was found on."""
+    """All that the analysis found; the report adds what it was found on.
+
+    `null_scores` has the nulls' scores at the primary measure, task by task in panel order.
+    """
 
     nulls: dict[str, dict[str, MeasurePart]]
+    null_scores: dict[str, FloatArray]
     arms: dict[str, dict[str, MeasurePart]]
     gates: tuple[GatePart, ...]
     bars: tuple[BarPart, ...]
@@ -141,6 +145,7 @@ def analyse_run(
         reasons += tuple(f"{gate.arm}: {gate.reason}" for gate in gates)
     return RunAnalysis(
         nulls=_aggregate(nulls, measures, settings.seed),
+        null_scores=nulls[measures[0].text],
         arms=_aggregate(vectors, measures, settings.seed),
         gates=gates,
         bars=bars,

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tasks.history.model import History, HistoryPoint, HistoryStep, StepChange
 from tasks.history.parts import floor_words, p_text, tasks_text
-from tasks.report.markdown import table_lines
+from tasks.report.markdown import bullets, inert, table_lines
 from tasks.report.terminal import make_table
 from tasks.report.words import short_digest
 
@@ -55,10 +55,10 @@ def history_markdown(history: History, *, chart: str | None = None) -> str:
         history: The history.
         chart: The name of the chart's file, to be shown in the text.
     """
-    lines = [f"**{next(_head(history, is_short=False))}**", "", f"# {_title(history)}", ""]
-    lines += [f"- {line}" for line in list(_head(history, is_short=False))[1:]]
+    first, *others = _head(history, is_short=False)
+    lines = [f"**{inert(first)}**", "", f"# {inert(_title(history))}", "", *bullets(others)]
     if chart is not None:
-        lines += ["", f"![{history.primary} over the points]({chart})"]
+        lines += ["", f"![{inert(history.primary)} over the points](<{chart}>)"]
     lines += ["", "## Points", ""]
     lines += table_lines(
         _point_headers(history), (_point_cells(history, point) for point in history.points)
@@ -68,7 +68,7 @@ def history_markdown(history: History, *, chart: str | None = None) -> str:
         lines += table_lines(
             _step_headers(history), (_step_cells(history, step) for step in history.steps)
         )
-    lines += ["", *(f"- {line}" for line in _tail(history))]
+    lines += ["", *bullets(_tail(history))]
     return "\n".join(lines)
 
 

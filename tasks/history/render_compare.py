@@ -9,7 +9,7 @@ from rich.text import Text
 
 from tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
 from tasks.history.parts import p_text, tasks_text, total_text
-from tasks.report.markdown import table_lines
+from tasks.report.markdown import bullets, code, inert, table_lines
 from tasks.report.terminal import make_table
 
 HEADERS = ["arm", "measure", "before", "after", "tasks more", "95 %", "up", "down", "p"]
@@ -34,14 +34,14 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
 def comparison_markdown(comparison: Comparison) -> str:
     """The same as Markdown, with full hashes."""
     lines = [
-        f"**{comparison.verdict}**",
+        f"**{inert(comparison.verdict)}**",
         "",
-        *(f"- {line}" for line in _head(comparison)),
-        f"- panel `{comparison.panel_digest}`",
+        *bullets(_head(comparison)),
+        f"- panel {code(comparison.panel_digest)}",
         "",
         *table_lines(HEADERS, _rows(comparison)),
         "",
-        *(f"- {line}" for line in _tail(comparison)),
+        *bullets(_tail(comparison)),
     ]
     return "\n".join(lines)
 

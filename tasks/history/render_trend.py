@@ -11,7 +11,7 @@ from tasks.history.chart import DOWN, UP, ChartContent, render_chart, score_row
 from tasks.history.model import ScorePart
 from tasks.history.parts import p_text, tasks_text
 from tasks.history.trend import Trend, TrendPoint
-from tasks.report.markdown import table_lines
+from tasks.report.markdown import bullets, code, inert, table_lines
 from tasks.report.terminal import make_table
 from tasks.report.words import short_digest
 
@@ -31,9 +31,9 @@ def print_trend(trend: Trend, console: Console) -> None:
 
 def trend_markdown(trend: Trend) -> str:
     """The same as Markdown, with the full hash of the panel."""
-    lines = [f"# {_title(trend)}", "", f"- panel `{trend.panel_digest}`", ""]
+    lines = [f"# {inert(_title(trend))}", "", f"- panel {code(trend.panel_digest)}", ""]
     lines += table_lines(_headers(trend), (_cells(trend, point) for point in trend.points))
-    lines += ["", *(f"- {line}" for line in _tail(trend))]
+    lines += ["", *bullets(_tail(trend))]
     return "\n".join(lines)
 
 

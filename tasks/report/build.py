@@ -98,7 +98,7 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         bars=list(analysis.bars),
         warnings=list(collect_warnings(record, answers, arm_parts)),
         reasons=list(analysis.reasons),
-        strata=split_by_strata(record.tasks, config, analysis.scores),
+        strata=split_by_strata(record.tasks, config, analysis.scores, analysis.null_scores),
         production=weight_to_production(
             record.tasks, config, analysis.scores, manifest.lock["panel"].get("population")
         ),

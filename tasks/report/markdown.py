@@ -1,53 +1,101 @@
-"""The report of a run as Markdown."""
+"""The report of a run as Markdown, and the Markdown that all reports are made of."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.plain import one_line
 from tasks.report import words
 from tasks.report.model import Report
-from tasks.report.strata import production_lines
+from tasks.report.strata import production_lines, stratum_line, stratum_table
+
+_MARKS = re.compile(
+    r"""
+    ^[-+#](?=[-+#\ ]|$)                         # a list, a heading, a rule
+    | ^>                                        # a quote
+    | ^\[(?=.*\]:|[ xX]\])                     # a definition, a box to tick
+    | (?P<number>^\d+)(?P<after>[.)])(?=\ |$)   # a numbered list
+    | \\(?=[!-/:-@\[-`{-~]|$)                   # a backslash that would escape something
+    | [`~$]                                     # code, struck out, mathematics
+    | (?P<stars>[*_]+)                          # emphasis
+    | \](?P<link>[(\[])                         # a link
+    | (?P<html>[<&])                            # a tag, an entity
+    """,
+    re.VERBOSE,
+)
 
 
-def render_markdown(report: Report) -> str:
-    """The same report as on the terminal, with full hashes."""
-    return "\n".join(inert(line) for line in _lines(report))
+def render_markdown(report: Report, *, stratum: str | None = None) -> str:
+    """The same report as on the terminal, with full hashes.
+
+    Raises:
+        UsageError: The run has no such stratum.
+    """
+    return "\n".join(_lines(report, stratum))
 
 
-def inert(line: str) -> str:
-    """A line of ours in which nothing quoted can start a line, a tag or a link of its own."""
-    return one_line(line).replace("<", "&lt;").replace("](", "]\\(")
+def inert(text: str) -> str:
+    """Text on one line that Markdown shows as it is: no markup, tag or link comes of it."""
+    flat = " ".join(one_line(text).split())
+    return _MARKS.sub(lambda found: _defuse(found, flat), flat)
 
 
-def _lines(report: Report) -> Iterator[str]:
-    yield f"**{words.first_line(report)}**"
+def code(text: str) -> str:
+    """Text as a code span, whatever is in it."""
+    flat = " ".join(one_line(text).split())
+    fence = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
+    pad = " " if flat[:1] in ("`", "") or flat[-1:] == "`" else ""
+    return f"{fence}{pad}{flat}{pad}{fence}"
+
+
+def bullets(lines: Iterable[str]) -> Iterator[str]:
+    """Sentences as a list."""
+    return (f"- {inert(line)}" for line in lines)
+
+
+def table_lines(
+    headers: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 2
+) -> Iterator[str]:
+    """A Markdown table; the first columns are text, the others numbers."""
+    yield _row(headers)
+    yield _row(["---" if number < text_columns else "---:" for number in range(len(headers))])
+    for cells in rows:
+        yield _row([inert(cell) for cell in cells])
+
+
+def _row(cells: Sequence[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _lines(report: Report, stratum: str | None) -> Iterator[str]:
+    yield f"**{inert(words.first_line(report))}**"
     yield ""
-    yield f"# {report.panel.name}: {report.verdict.replace('_', ' ')}"
+    yield f"# {inert(report.panel.name)}: {report.verdict.replace('_', ' ')}"
     yield ""
-    yield f"- {words.verdict_line(report)}"
-    yield from (f"  - because {reason}" for reason in report.reasons)
-    yield f"- {words.run_line(report)}"
-    yield f"- {words.panel_line(report)}"
-    yield f"- {words.distribution_line(report)}"
-    yield f"- panel `{report.panel.digest}`"
+    yield from bullets([words.verdict_line(report)])
+    yield from (f"  - because {inert(reason)}" for reason in report.reasons)
+    yield from bullets(
+        [words.run_line(report), words.panel_line(report), words.distribution_line(report)]
+    )
+    yield f"- panel {code(report.panel.digest)}"
     if report.panel.base:
-        yield f"- base `{report.panel.base}`, head `{report.panel.head}`"
+        yield f"- base {code(report.panel.base)}, head {code(report.panel.head or '')}"
     if report.point:
-        yield f"- point `{report.point.commit}` of `{report.point.repo}`"
-        yield f"- tree `{report.point.tree}`"
-    yield from (
-        f"- registered after the fact: {text}" for text in report.panel.changes_after_the_fact
+        yield f"- point {code(report.point.commit)} of {code(report.point.repo)}"
+        yield f"- tree {code(report.point.tree)}"
+    yield from bullets(
+        f"registered after the fact: {text}" for text in report.panel.changes_after_the_fact
     )
     yield ""
     yield from table_lines(
         words.arm_headers(report), (words.arm_cells(report, arm) for arm in report.arms)
     )
     yield ""
-    yield from (f"- **{words.headline(report, gate)}**" for gate in report.gates)
+    yield from (f"- **{inert(words.headline(report, gate))}**" for gate in report.gates)
     for gate in (gate for gate in report.gates if gate.outcome != "refused"):
         yield ""
-        yield words.gate_line(report, gate)
+        yield inert(words.gate_line(report, gate))
         yield ""
         yield from table_lines(
             words.GATE_HEADERS,
@@ -57,18 +105,31 @@ def _lines(report: Report) -> Iterator[str]:
             ),
         )
     yield ""
-    yield from (f"- {line}" for line in production_lines(report))
-    yield from (f"- {line}" for line in words.bar_lines(report))
-    yield from (f"- warning: {warning}" for warning in report.warnings)
+    yield from bullets(production_lines(report))
+    yield from bullets(words.bar_lines(report))
+    yield from bullets(f"warning: {warning}" for warning in report.warnings)
+    if stratum is not None:
+        headers, rows = stratum_table(report, stratum)
+        yield ""
+        yield inert(stratum_line(report, stratum))
+        yield ""
+        yield from table_lines(headers, rows, text_columns=1)
 
 
-def table_lines(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A Markdown table; the first two columns are text, the others numbers."""
-    yield _row(headers)
-    yield _row(["---" if number < 2 else "---:" for number in range(len(headers))])
-    for cells in rows:
-        yield _row(cells)
+def _defuse(found: re.Match[str], text: str) -> str:
+    if found["html"]:
+        return {"<": "&lt;", "&": "&amp;"}[found["html"]]
+    if found["link"]:
+        return f"]\\{found['link']}"
+    if found["number"]:
+        return f"{found['number']}\\{found['after']}"
+    if found["stars"] and _is_idle(found["stars"], text[: found.start()], text[found.end() :]):
+        return found["stars"]
+    return "".join(f"\\{character}" for character in found[0])
 
 
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(inert(cell).replace("|", "\\|") for cell in cells) + " |"
+def _is_idle(stars: str, before: str, after: str) -> bool:
+    """Whether a run of stars or underscores means nothing where it stands."""
+    if stars == "**":
+        return not before[-1:].strip() and not after[:1].strip()
+    return set(stars) == {"_"} and before[-1:].isalnum() and after[:1].isalnum()

@@ -6,7 +6,9 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from tasks.config import Config
 from tasks.errors import PanelError, UsageError
@@ -22,13 +24,25 @@ Strata = dict[str, dict[str, dict[str, dict[str, float]]]]
 """Stratum → its value → arm → the primary measure, and `n`, the number of its tasks."""
 
 
-def split_by_strata(tasks: Sequence[Task], config: Config, scores: pl.DataFrame) -> Strata:
+def split_by_strata(
+    tasks: Sequence[Task],
+    config: Config,
+    scores: pl.DataFrame,
+    nulls: Mapping[str, Sequence[float] | NDArray[np.float64]],
+) -> Strata:
     """Every arm's primary measure in each part of every stratum; the parts add up to the panel.
+
+    The nulls come first, each the same answers as over the whole panel: `nulls` has their scores
+    by name, in the order of `tasks`.
 
     The strata are those that mining marked, and one for each date that an arm declares as its
     `knowledge_cutoff`: tasks up to that day may have been seen in training.
     """
-    means = _task_means(scores, config.primary)
+    ids = [task.id for task in tasks]
+    means = {
+        name: {task_id: float(value) for task_id, value in zip(ids, values, strict=True)}
+        for name, values in nulls.items()
+    } | _task_means(scores, config.primary)
     found: Strata = {}
     for stratum, marks in _marks(tasks, config).items():
         members: dict[str, list[str]] = {}
@@ -37,12 +51,12 @@ def split_by_strata(tasks: Sequence[Task], config: Config, scores: pl.DataFrame)
         found[stratum] = {
             value: {
                 arm: {
-                    config.primary: sum(by_task[task_id] for task_id in ids) / len(ids),
-                    "n": float(len(ids)),
+                    config.primary: sum(by_task[task_id] for task_id in inside) / len(inside),
+                    "n": float(len(inside)),
                 }
                 for arm, by_task in means.items()
             }
-            for value, ids in sorted(members.items())
+            for value, inside in sorted(members.items())
         }
     return found
 
@@ -82,16 +96,23 @@ def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[st
         known = ", ".join(strata_names(report)) or "none: its tasks are not marked"
         raise UsageError(f"run {report.run_id} has no stratum {stratum!r}; it has {known}")
     withheld = {arm.name for arm in report.arms if arm.is_withheld}
-    arms = [arm.name for arm in report.arms if arm.role != "null"]
-    headers = [stratum, "", "tasks", *(f"{arm} {report.primary}" for arm in arms)]
+    arms = [arm.name for arm in report.arms]
     rows = []
     for value, by_arm in parts.items():
         tasks = next(iter(by_arm.values()))["n"]
         cells = [
             "withheld" if arm in withheld else f"{by_arm[arm][report.primary]:.3f}" for arm in arms
         ]
-        rows.append([value, "", f"{tasks:.0f}", *cells])
-    return headers, rows
+        rows.append([value, f"{tasks:.0f}", *cells])
+    return [stratum, "tasks", *arms], rows
+
+
+def stratum_line(report: Report, stratum: str) -> str:
+    """What the table of a stratum shows."""
+    return (
+        f"{report.primary} by {stratum}, {report.counts.tasks} tasks; the nulls come first, each "
+        "with the answers that it gives on the whole panel:"
+    )
 
 
 def production_lines(report: Report) -> Iterator[str]:

@@ -13,13 +13,18 @@ from rich.text import Text
 from tasks.plain import one_line, plain_text
 from tasks.report import words
 from tasks.report.model import GatePart, Report
-from tasks.report.strata import production_lines
+from tasks.report.strata import production_lines, stratum_line, stratum_table
 
 _VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
 
 
-def print_report(report: Report, console: Console) -> None:
-    """Print first what executed, then the nulls, then the arms, then what they may claim."""
+def print_report(report: Report, console: Console, *, stratum: str | None = None) -> None:
+    """Print first what executed, then the nulls, then the arms, then what they may claim.
+
+    Raises:
+        UsageError: The run has no such stratum; nothing is printed then.
+    """
+    split = None if stratum is None else _stratum_table(report, stratum)
     _print(console, words.first_line(report), "bold")
     _print(console, words.verdict_line(report), _VERDICT_STYLES.get(report.verdict, "bold red"))
     for reason in report.reasons:
@@ -44,6 +49,18 @@ def print_report(report: Report, console: Console) -> None:
         _print(console, line, "bold red" if "FAILED" in line else "green")
     for warning in report.warnings:
         _print(console, f"warning: {warning}", "yellow")
+    if split is not None and stratum is not None:
+        console.print()
+        _print(console, stratum_line(report, stratum))
+        console.print(split)
+
+
+def _stratum_table(report: Report, stratum: str) -> Table:
+    headers, rows = stratum_table(report, stratum)
+    table = make_table(headers, text_columns=1)
+    for cells in rows:
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
 
 
 def _arm_table(report: Report) -> Table:
@@ -61,11 +78,11 @@ def _gate_table(gate: GatePart, n: int) -> Table:
     return table
 
 
-def make_table(headers: list[str]) -> Table:
-    """A table without frames; the first two columns are text, the others numbers."""
+def make_table(headers: list[str], *, text_columns: int = 2) -> Table:
+    """A table without frames; the first columns are text, the others numbers."""
     table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
     for number, header in enumerate(headers):
-        is_text = number < 2
+        is_text = number < text_columns
         table.add_column(
             Text(header),
             justify="left" if is_text else "right",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -34,11 +35,42 @@ def test_strata_of_a_mined_panel_add_up_to_it(tmp_path: Path) -> None:
             assert sum(part[arm]["n"] for part in parts.values()) == 12
     assert report.strata["files"]["single"]["bm25"] == {"hit@1": 1.0, "n": 12.0}
     assert report.panel.names_gold_share == 0.0
-    headers, rows = stratum_table(report, "language")
-    assert headers == ["language", "", "tasks", "bm25 hit@1", "grep hit@1"]
-    assert rows == [["python", "", "12", "1.000", "1.000"]]
     with pytest.raises(UsageError, match=r"no stratum 'colour'; it has files, kind, language"):
         stratum_table(report, "colour")
+
+
+def test_stratum_table_has_every_null_before_the_arms(tmp_path: Path) -> None:
+    """A part's score without what doing nothing scores there would tell nothing."""
+    lab = make_holdout_lab(tmp_path)
+    lab.freeze()
+    report = lab.run().report
+    headers, rows = stratum_table(report, "language")
+    arms = [arm.name for arm in report.arms]
+    assert headers == ["language", "tasks", *arms]
+    assert arms[-2:] == ["bm25", "grep"]
+    (cells,) = rows
+    assert cells[:2] == ["python", "12"]
+    whole = [f"{arm.measures['hit@1'].value:.3f}" for arm in report.arms]
+    assert cells[2:] == whole
+
+
+def test_report_by_a_stratum_prints_it_in_all_forms(tmp_path: Path) -> None:
+    """The table is on the terminal, in Markdown and in the JSON."""
+    lab = make_holdout_lab(tmp_path)
+    lab.freeze()
+    lab.run()
+    page = tmp_path / "report.md"
+    done = lab.coldrun("report", "last", "--by", "language", "--markdown", page)
+    assert "hit@1 by language, 12 tasks; the nulls come first" in done.stdout
+    text = page.read_text(encoding="utf-8")
+    assert "hit@1 by language, 12 tasks; the nulls come first" in text
+    assert "| language | tasks | empty | constant | most-changed | random |" in text
+    assert "| python | 12 | 0.000 |" in text
+    strata = json.loads(lab.coldrun("report", "last", "--json", "-").stdout)["strata"]
+    assert {"constant", "random", "bm25"} <= set(strata["language"]["python"])
+    refused = lab.coldrun("report", "last", "--by", "colour")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "no stratum 'colour'" in refused.stderr
 
 
 def test_strata_knowledge_cutoff_makes_a_stratum_of_older_tasks(tmp_path: Path) -> None:
