@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -60,11 +62,13 @@ def command(
     result = freeze_panel(config, mined)
     console = people_console()
     print_frozen(config, result, console)
+    last_run_lock = _find_last_run_lock(warehouse, files)
     written = write_frozen(
         files,
         result,
         force=force,
-        had_runs=_has_runs(warehouse, files),
+        had_runs=last_run_lock is not None,
+        last_run_lock=last_run_lock,
         now=dt.datetime.now(dt.UTC).isoformat(timespec="seconds"),
     )
     words = {
@@ -81,19 +85,23 @@ def command(
         console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
 
 
-def _has_runs(warehouse: Path, files: EvaluationFiles) -> bool:
-    """Whether a run of the panel that is frozen now exists."""
+def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, Any] | None:
+    """The lock of the newest run of this evaluation: of this file, or of a panel its lock knows."""
     from tasks.errors import LockError
     from tasks.freeze.lock import read_lock
     from warehouse.reader import connect, select_rows
 
     if not warehouse.exists():
-        return False
-    try:
-        digest = read_lock(files)["panel"]["digest"]
-    except LockError:
-        return False
+        return None
+    panels: list[str] = []
+    with suppress(LockError):
+        lock = read_lock(files)
+        panels = [lock["panel"]["digest"], *(entry["digest"] for entry in lock.get("history", []))]
     rows = select_rows(
-        connect(warehouse), "SELECT count(*) AS n FROM runs WHERE panel_digest = ?", [digest]
+        connect(warehouse),
+        "SELECT manifest FROM runs WHERE panel_digest IN (SELECT unnest(?)) "
+        "OR json_extract_string(manifest, '$.config_path') = ? "
+        "ORDER BY started_at DESC, run_id DESC LIMIT 1",
+        [panels, str(files.config.resolve())],
     )
-    return bool(rows[0]["n"])
+    return json.loads(rows[0]["manifest"])["lock"] if rows else None

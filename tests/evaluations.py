@@ -142,10 +142,22 @@ class EvaluationLab:
         return freeze_panel(config, mined)
 
     def freeze(
-        self, *, force: bool = False, had_runs: bool = False, now: str = "2026-08-01T00:00:00+00:00"
+        self,
+        *,
+        force: bool = False,
+        had_runs: bool = False,
+        now: str = "2026-08-01T00:00:00+00:00",
+        last_run_lock: dict[str, Any] | None = None,
     ) -> Written:
         result = self.mine_and_freeze()
-        return write_frozen(self.files, result, force=force, had_runs=had_runs, now=now)
+        return write_frozen(
+            self.files,
+            result,
+            force=force,
+            had_runs=had_runs,
+            now=now,
+            last_run_lock=last_run_lock,
+        )
 
     def load(self) -> Evaluation:
         return load_evaluation(self.config, scratch=self.scratch)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import PurePath
 from typing import Any, Literal
 
 from tasks.canonical import canonical_json, digest_json
@@ -115,6 +116,11 @@ def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
                 "a line was removed, moved or added; restore the ledger from version control"
             )
         openings.append(opening)
+    if b"\r\n" in data:
+        raise LedgerError(
+            f"{source} has CRLF line ends: git rewrote them (see core.autocrlf); say "
+            f"`{PurePath(source).name} -text` in .gitattributes and check it out again"
+        )
     if ledger_to_bytes(openings) != data:
         raise LedgerError(
             f"{source} is not written as coldrun writes it (white space, order or line ends were "
@@ -131,9 +137,10 @@ def check_head(openings: Sequence[Opening], known: LedgerHead, *, source: str) -
             lock, which a crash between the two writes leaves behind.
     """
     if len(openings) < known.count:
+        plural = "" if len(openings) == 1 else "s"
         raise LedgerError(
-            f"{source} has {len(openings)} openings, the lock knows of {known.count} (the last is "
-            f"{known.head}): its tail was cut off; restore the ledger from version control"
+            f"{source} has {len(openings)} opening{plural}, the lock knows of {known.count} (the "
+            f"last is {known.head}): its tail was cut off; restore the ledger from version control"
         )
     last_known = openings[known.count - 1].hash if known.count else None
     if last_known != known.head:

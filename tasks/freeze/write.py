@@ -24,14 +24,22 @@ Written = Literal["frozen", "unchanged", "restored", "replaced"]
 
 
 def write_frozen(
-    files: EvaluationFiles, result: FrozenResult, *, force: bool, had_runs: bool, now: str
+    files: EvaluationFiles,
+    result: FrozenResult,
+    *,
+    force: bool,
+    had_runs: bool,
+    now: str,
+    last_run_lock: dict[str, Any] | None = None,
 ) -> Written:
     """Write panel and lock beside the configuration.
 
     Args:
         force: Replace a lock that says something else; it remembers the earlier hash and date.
-        had_runs: Whether a run of the earlier panel exists; later reports then say what changed.
+        had_runs: Whether a run of the evaluation exists; later reports then say what changed.
         now: The present time, ISO 8601 in UTC.
+        last_run_lock: The lock that the newest run was started with. It stands in for one that is
+            gone or cannot be read, so that losing a lock loses no registration.
 
     Returns:
         `frozen` the first time, `unchanged` when all is as it was (nothing is written),
@@ -39,21 +47,31 @@ def write_frozen(
 
     Raises:
         LockError: The lock or the panel's bytes say something else and `force` is false.
+        LedgerError: The lock that knew of openings is gone or cannot be read.
         StorageError: The folder cannot be written; nothing half-written stays.
     """
     lock = {**result.lock, "frozen_at": now}
-    if not files.lock.exists():
+    is_lock_whole = False
+    earlier = last_run_lock
+    if files.lock.exists():
+        try:
+            earlier = read_lock(files)
+            is_lock_whole = True
+        except LockError:
+            if not force:
+                raise
+            unread = {"panel": {"digest": digest_bytes(files.lock.read_bytes())}, "settings": {}}
+            earlier = last_run_lock or unread
+    if not is_lock_whole:
+        _refuse_losing_ledger(files)
+    if earlier is None:
         _write_all(files, result, lock)
         return "frozen"
-    try:
-        earlier = read_lock(files)
-    except LockError:
-        if not force:
-            raise
-        earlier = {"panel": {"digest": digest_bytes(files.lock.read_bytes())}, "settings": {}}
-        _refuse_losing_ledger(files)
     lock["holdout"] = earlier.get("holdout") or lock["holdout"]
     same_lock = _frozen_part(earlier) == _frozen_part(lock)
+    if not is_lock_whole and same_lock:
+        _write_all(files, result, earlier)
+        return "frozen"
     if same_lock and _has_bytes(files.panel, result.panel) and _has_sealed(files, lock):
         return "unchanged"
     is_panel_right = _has_bytes(files.panel, result.panel)
@@ -63,12 +81,12 @@ def write_frozen(
     if same_lock:
         check_digest(files, expected=earlier["panel"]["digest"], data=files.panel.read_bytes())
     changed = _changes(earlier, lock)
-    if not force:
-        what = ", ".join(changed) or "the history, the miner or the clone"
+    if is_lock_whole and not force:
         raise LockError(
-            f"{files.lock} is frozen and would change ({what}): the panel would go from "
-            f"{earlier['panel']['digest']} to {lock['panel']['digest']}; repeat with --force to "
-            "replace it (the lock remembers the earlier hash and date)"
+            f"{files.lock} is frozen and would change "
+            f"({', '.join(changed) or 'the history, the miner or the clone'}): "
+            f"{_name_panels(earlier, lock)}; repeat with --force to replace it (the lock remembers "
+            "the earlier hash and date)"
         )
     _refuse_sealing_again(lock, result)
     entry = {
@@ -91,6 +109,13 @@ def _frozen_part(lock: dict[str, Any]) -> dict[str, Any]:
 def _changes(earlier: dict[str, Any], lock: dict[str, Any]) -> tuple[str, ...]:
     guards = changed_settings({"run": earlier.get("guards")}, {"run": lock["guards"]})
     return (*changed_settings(earlier["settings"], lock["settings"]), *guards)
+
+
+def _name_panels(earlier: dict[str, Any], lock: dict[str, Any]) -> str:
+    before, after = earlier["panel"]["digest"], lock["panel"]["digest"]
+    if before == after:
+        return f"the panel stays {before}"
+    return f"the panel would go from {before} to {after}"
 
 
 def _has_sealed(files: EvaluationFiles, lock: dict[str, Any]) -> bool:
@@ -119,14 +144,15 @@ def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
 
 
 def _refuse_losing_ledger(files: EvaluationFiles) -> None:
-    """A lock that cannot be read must not be replaced where it vouched for openings.
+    """A lock that is gone or cannot be read must not be replaced where it vouched for openings.
 
     Raises:
         LedgerError: There is a ledger.
     """
     if files.ledger.exists():
+        what = "cannot be read" if files.lock.exists() else "is gone"
         raise LedgerError(
-            f"{files.lock} cannot be read, and it holds the head of the ledger {files.ledger}; "
+            f"{files.lock} {what}, and it holds the head of the ledger {files.ledger}; "
             "restore the lock from version control before you freeze again"
         )
 

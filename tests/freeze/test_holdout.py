@@ -114,8 +114,8 @@ def test_ledger_ahead_of_the_lock_is_told_apart_from_tampering() -> None:
 def test_ledger_with_other_line_ends_is_refused() -> None:
     """A checkout that rewrote line ends has other bytes than were written."""
     data = ledger_to_bytes(make_ledger(1)).replace(b"\n", b"\r\n")
-    with pytest.raises(LedgerError):
-        ledger_from_bytes(data, source="ledger")
+    with pytest.raises(LedgerError, match=r"CRLF line ends.*core\.autocrlf.*`ledger -text`"):
+        ledger_from_bytes(data, source="somewhere/ledger")
 
 
 def test_ledger_of_another_version_is_named() -> None:

@@ -7,8 +7,10 @@ import resource
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from tasks.errors import LockError, StorageError
+from cli.main import main
+from tasks.errors import LedgerError, LockError, StorageError
 from tasks.freeze.write import write_whole
 from tests.evaluations import CONFIG, EvaluationLab
 
@@ -137,6 +139,72 @@ def test_bars_changed_before_any_run_are_nobodys_business(lab: EvaluationLab) ->
     lab.freeze(force=True, had_runs=False)
 
     assert lab.run().report.panel.changes_after_the_fact == []
+
+
+def test_freeze_with_the_same_tasks_says_that_the_panel_stays(lab: EvaluationLab) -> None:
+    """From one hash to the same hash would be a riddle."""
+    digest = lab.load().frozen.digest
+    lab.write(CONFIG + "\n[measure]\nmargin_tasks = 0\n")
+
+    with pytest.raises(LockError, match=rf"\(measure.margin_tasks\): the panel stays {digest};"):
+        lab.freeze()
+
+
+@pytest.mark.parametrize("loss", ["gone", "edited", "of another version"])
+def test_lock_that_is_lost_after_a_run_loses_no_registration(lab: EvaluationLab, loss: str) -> None:
+    """The run remembers the lock: freezing anew shows what changed since, with its date."""
+    lab.run()
+    known = lab.load().frozen.lock
+    lab.write(CONFIG + "\n[measure]\nmargin_tasks = 0\n")
+    if loss == "gone":
+        lab.files.lock.unlink()
+    else:
+        text = lab.files.lock.read_text()
+        old, new = (
+            ("2026-08-01", "2026-07-01") if loss == "edited" else ('schema": 1', 'schema": 0')
+        )
+        lab.files.lock.write_text(text.replace(old, new))
+    freeze = ["freeze", str(lab.config), "--warehouse", str(lab.warehouse), "--force"]
+    assert CliRunner().invoke(main, freeze).exit_code == 0
+
+    changes = lab.run().report.panel.changes_after_the_fact
+    assert len(changes) == 1
+    assert changes[0].startswith("measure.margin_tasks changed after a run existed, on ")
+
+    lab.files.lock.unlink()
+    lab.write()
+    lab.files.panel.unlink()
+    assert lab.freeze(had_runs=True, last_run_lock=known) == "frozen"
+    assert lab.load().frozen.lock == known
+
+
+def test_bars_changed_after_a_run_of_an_earlier_panel_are_shown(lab: EvaluationLab) -> None:
+    """Two changes one after the other are no way around what one would show."""
+    lab.run()
+    freeze = ["freeze", str(lab.config), "--warehouse", str(lab.warehouse), "--force"]
+    sampled = CONFIG.replace('rule = "all"', 'rule = "random"\nsize = 9')
+    for text in (sampled, sampled + "\n[measure]\nmargin_tasks = 0\n"):
+        lab.write(text)
+        assert CliRunner().invoke(main, freeze).exit_code == 0
+
+    assert [
+        change.split(" changed ")[0] for change in lab.run().report.panel.changes_after_the_fact
+    ] == [
+        "sample.rule, sample.size",
+        "measure.margin_tasks",
+    ]
+
+
+def test_freeze_without_a_lock_beside_a_ledger_is_refused(lab: EvaluationLab) -> None:
+    """What was opened, and read, would be forgotten."""
+    lab.files.ledger.write_bytes(b"{}\n")
+    lab.files.lock.unlink()
+
+    with pytest.raises(
+        LedgerError, match=r"toy\.lock is gone, and it holds the head of the ledger"
+    ):
+        lab.freeze(force=True)
+    assert not lab.files.lock.exists()
 
 
 def test_freeze_on_a_full_disk_leaves_the_earlier_files_as_they_were(lab: EvaluationLab) -> None:
