@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
-from typing import Final
+from typing import Any, Final
 
 import click
+
+from cli.streams import outlive_readers
 
 COMMANDS: Final = {
     "try": ("cli.try_", "Evaluate the built-in searches on any repository, no config needed."),
@@ -34,6 +36,11 @@ COMMANDS: Final = {
 
 class LazyGroup(click.Group):
     """A group that knows its commands' names and one-liners without importing them."""
+
+    def main(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the command line, whoever reads what it writes."""
+        outlive_readers()
+        return super().main(*args, **kwargs)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order in which they are used."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shlex
 import sys
 from collections.abc import Callable
@@ -114,10 +113,6 @@ def catch_errors(function: Function) -> Function:
         except KeyboardInterrupt:
             click.echo("coldrun: interrupted", err=True)
             sys.exit(130)
-        except BrokenPipeError:
-            # the reader of our output has gone, e.g. `coldrun runs | head`
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            sys.exit(0)
 
     return wrapped  # type: ignore[return-value]
 
