@@ -1,39 +1,40 @@
-"""What a panel of parent bases costs the built-in arms, as a ratio to the fixed-base panel.
+"""What a panel whose tasks have a tree each costs the built-in arms, against one with one tree.
 
     python benchmarks/builtin_arms.py [REPO] [--tasks N] [--repeats N]
 
-Without REPO a repository of 400 files and a hundred commits is generated, so that it runs
-anywhere. Each task is a commit without its merges; its query is the message. The fixed panel
-searches the tree before the oldest task, the other the parent of each task. A run opens one
-session per arm and asks every task, once with an empty token cache and once with a filled one.
-Goal: 100 tasks with a base each cost at most 3 times the same tasks with one base.
+Without REPO a repository of 400 files is generated, so that it runs anywhere. Both panels are
+mined and frozen from it: one base for all tasks, and the parent of each task. A run is a process
+of its own with an empty token cache, from reading the configuration to the written report, without
+the orchestrator, which costs both alike. Figures are CPU seconds, those of git included, because a
+busy machine stretches the clock. Goal: 100 tasks with a base each cost at most 3 times the panel
+with one base.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import random
-import statistics
+import resource
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.tokens import git, write_file
-from tasks.arms.base import Corpus, CorpusTree, SessionContext
-from tasks.arms.bm25 import open_bm25_session
-from tasks.arms.grep import open_grep_session
-from tasks.arms.index_store import IndexStore
-from tasks.config import Bm25Arm, GrepArm
-from tasks.git.repository import Repository
-from tasks.records import Question, Revision
 
 GOAL = 3.0
-OPENERS = {"bm25": open_bm25_session, "grep": open_grep_session}
-ARMS = (Bm25Arm(name="bm25", kind="bm25"), GrepArm(name="grep", kind="grep"))
+PANEL = """\
+[panel]
+kind = "commit-files"
+repo = "{repo}"
+base = "{base}"
+[sample]
+size = {tasks}
+"""
 
 
 def main() -> None:
@@ -41,103 +42,87 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", nargs="?", type=Path)
     parser.add_argument("--tasks", type=int, default=100)
-    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--run", type=Path, help="run this configuration and print its figures")
     options = parser.parse_args()
+    if options.run:
+        print(json.dumps(run(options.run)))
+        return
     with tempfile.TemporaryDirectory() as folder:
-        path = options.repository or generate(Path(folder) / "generated", options.tasks)
-        repository = Repository.open(path)
-        parents, oldest = list_questions(repository, options.tasks)
-        fixed = [
-            Question(id=each.id, query=each.query, answer="ranking", k=8, seed=0)
-            for each in parents
-        ]
-        print(f"{len(parents)} tasks, {len(repository.list_tree(oldest.tree))} files")
-        worst = max(
-            compare(arm, repository, oldest, fixed, parents, folder, options.repeats, is_warm)
-            for arm in ARMS
-            for is_warm in (False, True)
-        )
-    print(f"worst ratio {worst:.2f}, goal {GOAL}: {'met' if worst <= GOAL else 'MISSED'}")
+        repository = options.repository or generate(Path(folder) / "repo", 3 * options.tasks)
+        print(f"{repository.name}, {options.tasks} tasks")
+        configs = {
+            name: freeze(Path(folder) / f"{name}.toml", repository.resolve(), base, options.tasks)
+            for name, base in (("fixed", pick(repository, options.tasks)), ("parents", "parent"))
+        }
+        runs: dict[str, list[dict[str, float]]] = {name: [] for name in configs}
+        for _ in range(options.repeats):
+            for name, config in configs.items():
+                runs[name].append(measure(config))
+    for what in ("asking", "run", "wall"):
+        one, many = (min(each[what] for each in runs[name]) for name in ("fixed", "parents"))
+        print(f"{what:8} one base {one:6.2f} s   parent bases {many:6.2f} s   {many / one:5.2f} x")
+        if what == "run":
+            print(f"{'':8} goal {GOAL}: {'met' if many <= GOAL * one else 'MISSED'}")
 
 
-def compare(
-    arm: Bm25Arm | GrepArm,
-    repository: Repository,
-    oldest: Revision,
-    fixed: Sequence[Question],
-    parents: Sequence[Question],
-    folder: str,
-    repeats: int,
-    is_warm: bool,
-) -> float:
-    """Print both times; return the median ratio. The two panels take turns."""
-    rows = []
-    for number in range(repeats):
-        seconds = []
-        for name, questions in (("fixed", fixed), ("parents", parents)):
-            scratch = Path(folder) / f"{arm.name}-{name}-{is_warm}-{number}"
-            if is_warm:
-                run_panel(arm, repository, oldest, questions, scratch)
-            seconds.append(run_panel(arm, repository, oldest, questions, scratch))
-        rows.append(seconds)
-    medians = [statistics.median(column) for column in zip(*rows, strict=True)]
-    ratio = statistics.median(parent / one for one, parent in rows)
-    print(
-        f"{arm.name:<5} {'filled' if is_warm else 'empty':<6} cache: one base "
-        f"{medians[0] * 1000:>7.0f} ms, parent bases {medians[1] * 1000:>7.0f} ms, "
-        f"ratio {ratio:.2f}"
+def measure(config: Path) -> dict[str, float]:
+    """The figures of one run in a process of its own."""
+    done = subprocess.run(
+        [sys.executable, __file__, "--run", str(config)],
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
     )
-    return ratio
+    figures: dict[str, float] = json.loads(done.stdout)
+    return figures
 
 
-def run_panel(
-    arm: Bm25Arm | GrepArm,
-    repository: Repository,
-    oldest: Revision,
-    questions: Sequence[Question],
-    scratch: Path,
-) -> float:
-    """Seconds to open a session and ask every question, with nothing remembered in memory."""
-    tree = CorpusTree(git_dir=repository.git_dir, commit=oldest.commit, tree=oldest.tree)
-    context = SessionContext(
-        arm=arm,
-        corpus=Corpus(trees={".": tree}),
-        answer="ranking",
-        k=8,
-        seed=0,
-        trial=0,
-        point=None,
-        config_dir=scratch,
-        scratch=scratch,
-        run_id="benchmark",
-    )
+def run(path: Path) -> dict[str, float]:
+    """Run a configuration: CPU seconds of asking and of the whole process, and its wall time."""
     started = time.perf_counter()
-    session = OPENERS[arm.kind](context, IndexStore())
-    for question in questions:
-        reply = session.ask(question)
-        if reply.status == "infra":
-            raise SystemExit(f"{arm.name}: {reply.reason}")
-    seconds = time.perf_counter() - started
-    session.close()
-    return seconds
+    from tasks.run.conduct import RunRequest, execute_locally, finish_run, start_run
+    from tasks.run.prepare import load_evaluation
+
+    with tempfile.TemporaryDirectory() as folder:
+        evaluation = load_evaluation(path, scratch=Path(folder))
+        begun = start_run(evaluation, RunRequest(warehouse=Path(folder) / "warehouse"), point=None)
+        before = cpu_seconds()
+        execute_locally(begun, concurrency=2)
+        asking = cpu_seconds() - before
+        finish_run(begun)
+    return {"asking": asking, "run": cpu_seconds(), "wall": time.perf_counter() - started}
 
 
-def list_questions(repository: Repository, count: int) -> tuple[list[Question], Revision]:
-    """The newest commits with one parent, each based on that parent, and the oldest base."""
-    head = repository.resolve("HEAD").commit
-    questions = [
-        Question(
-            id=entry.commit,
-            query=entry.message.decode("utf-8", "replace"),
-            answer="ranking",
-            k=8,
-            seed=0,
-            base=entry.parents[0],
-        )
-        for entry in repository.stream_log([head], last=count * 4)
-        if len(entry.parents) == 1
-    ][:count]
-    return questions, repository.resolve(questions[-1].base or "")
+def cpu_seconds() -> float:
+    """What this process and its children that ended have used."""
+    own, children = (
+        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    )
+    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
+
+
+def pick(repository: Path, tasks: int) -> str:
+    """A base with four times as many tasks after it, as `try` looks for."""
+    from tasks.config import PanelConfig
+    from tasks.git.repository import Repository
+    from tasks.mine.pick_base import pick_base
+
+    spec = PanelConfig(kind="commit-files", repo=str(repository), base="HEAD")
+    return pick_base(Repository.open(repository), "HEAD", spec, wanted=4 * tasks).commit
+
+
+def freeze(config: Path, repository: Path, base: str, tasks: int) -> Path:
+    """Write the configuration and freeze its panel."""
+    config.write_text(PANEL.format(repo=repository, base=base, tasks=tasks))
+    root = Path(__file__).resolve().parent.parent
+    subprocess.run(
+        [sys.executable, "-c", "from cli.main import main; main()", "freeze", str(config)],
+        cwd=root,
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    return config
 
 
 def generate(path: Path, commits: int) -> Path:

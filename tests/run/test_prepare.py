@@ -27,6 +27,18 @@ repo = "../garden"
 base = "v0"
 """
 
+STATEFUL = """
+[[arm]]
+name = "grep"
+kind = "grep"
+
+[[arm]]
+name = "stateful"
+kind = "command"
+argv = ["cat"]
+order = "fixed"
+"""
+
 
 @pytest.fixture
 def garden(new_repository: Callable[..., RepositoryBuilder]) -> RepositoryBuilder:
@@ -121,3 +133,24 @@ def test_questions_carry_the_largest_cut_off_and_the_seed(tmp_path: Path) -> Non
     assert {(question.k, question.seed, question.answer) for question in questions} == {
         (12, 5, "ranking")
     }
+
+
+def test_plan_arms_with_a_tree_per_task_asks_along_history_unless_order_is_fixed(
+    tmp_path: Path, garden: RepositoryBuilder
+) -> None:
+    """Neighbours in history share most files; a stateful arm keeps the panel's order."""
+    for number in range(9):
+        garden.commit(f"mend b the {number}. time", {"b.py": f"{number}\n" * 9})
+    lab = EvaluationLab(tmp_path)
+    lab.write(MINED.replace('"v0"', '"parent"') + STATEFUL)
+    lab.freeze()
+    evaluation = lab.load()
+    tasks = evaluation.frozen.tasks
+    setting = Setting(corpus=locate_corpus(evaluation), point=None, run_id="run")
+    grep, stateful = plan_arms(evaluation, setting, trials=evaluation.trials(2))
+    along_history = [task.id for task in sorted(tasks, key=lambda task: task.date or "")]
+    in_panel_order = [task.id for task in tasks]
+
+    assert [ask.question.id for ask in grep.asks] == along_history * 2
+    assert [ask.question.id for ask in stateful.asks] == in_panel_order * 2
+    assert along_history != in_panel_order
