@@ -17,19 +17,22 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.config import PanelConfig
+from tasks.config import Config, PanelConfig, SampleConfig
+from tasks.freeze.freeze import freeze_panel
 from tasks.git.repository import Repository
 from tasks.mine.commit_files import mine_commit_files
+from tasks.mine.mine import mine_panel
 from tasks.mine.pick_base import pick_base
 from tasks.mine.ticket_repos import mine_ticket_repos
 
 FIRST_DATE = 1_500_000_000
 PYDRILLER_COMMITS = 200
+SAMPLE_SIZE = 100
 
 
 def main() -> None:
@@ -54,25 +57,35 @@ def measure_commit_files(path: Path, repeats: int) -> None:
     chain = repository.first_parents(head.commit)
     base = chain[min(len(chain) - 1, len(chain) * 7 // 8)]
     ranges = {
-        "from 1/8 of the history": base.commit,
-        "from the first commit": chain[-1].commit,
+        "from 1/8 of the history": (base.commit, f"{base.commit}..{head.commit}"),
+        "each from its parent": ("parent", head.commit),
     }
-    for name, start in ranges.items():
-        span = f"{start}..{head.commit}"
+    for name, (start, span) in ranges.items():
         commits = int(git(path, "rev-list", "--count", span))
-        spec = PanelConfig(kind="commit-files", repo=str(path), base=start, head=head.commit)
+        spec = PanelConfig(
+            kind="commit-files",
+            repo=str(path),
+            base=start,
+            head=head.commit,
+            last=commits if start == "parent" else None,
+        )
+        config = Config(panel=spec, sample=SampleConfig(size=SAMPLE_SIZE))
         panels = []
-
-        def mine(spec: PanelConfig = spec, panels: list[object] = panels) -> None:
-            panels[:] = [mine_commit_files(repository, spec)]
 
         def log(span: str = span) -> None:
             git(path, "log", "--raw", "-z", span)
 
-        log_seconds, mine_seconds = alternate(log, mine, repeats)
+        def mine(spec: PanelConfig = spec, panels: list[object] = panels) -> None:
+            panels[:] = [mine_commit_files(repository, spec)]
+
+        def freeze(config: Config = config) -> None:
+            freeze_panel(config, mine_panel(config.panel, config_dir=path, scratch=path))
+
+        log_seconds, mine_seconds, freeze_seconds = alternate((log, mine, freeze), repeats)
         print(f"\n{path.name}, {name}: {commits} commits, {len(panels[0].tasks)} tasks")
         row("git log --raw -z", log_seconds, log_seconds)
         row("mine", mine_seconds, log_seconds, "goal 1.5")
+        row(f"mine and freeze {SAMPLE_SIZE}", freeze_seconds, log_seconds, "goal 3")
         row_pydriller(path, span, commits, log_seconds)
     spec = PanelConfig(kind="commit-files", repo=str(path), base="HEAD")
     started = time.perf_counter()
@@ -115,27 +128,25 @@ def measure_tickets(folder: Path) -> None:
     def mine() -> None:
         panels[:] = [mine_ticket_repos(spec, config_dir=folder, scratch=folder)]
 
-    log_seconds, mine_seconds = alternate(log, mine, 3)
+    log_seconds, mine_seconds = alternate((log, mine), 3)
     print(f"\ntickets: {len(paths)} repositories, {len(panels[0].tasks)} tickets")
     row("git log --raw -z, one by one", log_seconds, log_seconds)
     row("mine in parallel", mine_seconds, log_seconds)
 
 
-def alternate(
-    one: Callable[[], None], other: Callable[[], None], repeats: int
-) -> tuple[float, float]:
-    """The best seconds of two functions run in turn, so that other work on the machine hits both.
+def alternate(functions: Sequence[Callable[[], None]], repeats: int) -> list[float]:
+    """The best seconds of functions run in turn, so that other work on the machine hits all.
 
     The best, not the median: interference only ever adds.
     """
-    seconds: tuple[list[float], list[float]] = ([], [])
+    seconds: list[list[float]] = [[] for _ in functions]
     for repeat in range(repeats + 1):
-        for function, taken in zip((one, other), seconds, strict=True):
+        for function, taken in zip(functions, seconds, strict=True):
             started = time.perf_counter()
             function()
             if repeat:
                 taken.append(time.perf_counter() - started)
-    return min(seconds[0]), min(seconds[1])
+    return [min(taken) for taken in seconds]
 
 
 def row(name: str, seconds: float, reference: float, goal: str = "") -> None:
