@@ -347,7 +347,7 @@ def load_config(path: Path) -> Config:
             message names the key, the nearest known key for an unknown one, and what to do.
     """
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8"))
+        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except FileNotFoundError:
         raise ConfigError(
             f"no configuration at {path}; `coldrun init` writes one to start from"

@@ -5,16 +5,26 @@ from __future__ import annotations
 import difflib
 
 from tasks.analyse.measures import parse_measure
-from tasks.config import NULL_NAMES, Config
+from tasks.config import NULL_NAMES, Config, PanelConfig
 from tasks.errors import ConfigError
+
+_MINED = frozenset({"base", "head", "query", "max_gold"})
+_PANEL_KEYS = {
+    "commit-files": _MINED | {"repo", "last", "unit", "exclude_gold", "renames"},
+    "ticket-repos": _MINED
+    | {"repos", "ticket_pattern", "tickets", "branch", "keep_unnamed_tickets"},
+    "jsonl": frozenset({"repo", "base", "head", "file"}),
+}
+"""What `[panel]` may say of each kind, besides what it may say of every kind."""
 
 
 def check_config(config: Config) -> None:
-    """Refuse measures that do not fit the panel's answers, and bars that name nothing.
+    """Refuse panel keys that decide nothing, unfit measures, and bars that name nothing.
 
     Raises:
         ConfigError: Names the key, the value and what would do.
     """
+    _check_panel_keys(config.panel)
     answer = config.panel.answer_kind
     for text in config.measures:
         measure = parse_measure(text)
@@ -65,6 +75,22 @@ def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
                 f"bar.against = {bar.against!r}: this evaluation has no such null, {why}; choose "
                 "another, such as 'constant'"
             )
+
+
+def _check_panel_keys(panel: PanelConfig) -> None:
+    """A key of another kind of panel would be read by nobody, and its owner believe otherwise."""
+    others = frozenset[str]().union(*_PANEL_KEYS.values()) - _PANEL_KEYS[panel.kind]
+    for key in sorted(panel.model_fields_set & others):
+        kinds = " or ".join(f'"{kind}"' for kind, keys in _PANEL_KEYS.items() if key in keys)
+        raise ConfigError(
+            f'panel.{key} decides nothing where kind = "{panel.kind}", only where it is {kinds}; '
+            "leave it out"
+        )
+    if panel.keep_unnamed_tickets and panel.tickets is None:
+        raise ConfigError(
+            "panel.keep_unnamed_tickets needs `tickets`: without a file of tickets, only those "
+            "that commits name are known"
+        )
 
 
 def _check_name(key: str, name: str, known: list[str]) -> None:

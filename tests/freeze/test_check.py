@@ -35,6 +35,18 @@ RANKINGS = {"panel": {"kind": "jsonl", "file": "tasks.jsonl"}}
             SETS | {"bar": [{"arm": "bm25", "measure": "exact", "against": "constnat"}]},
             "did you mean 'constant'",
         ),
+        (
+            {"panel": SETS["panel"] | {"unit": "merge"}},
+            "panel.unit decides nothing where kind = .jsonl., only where it is .commit-files.",
+        ),
+        (
+            {"panel": {"kind": "ticket-repos", "repos": ["a"], "exclude_gold": ["b"]}},
+            "panel.exclude_gold decides nothing where kind = .ticket-repos.",
+        ),
+        (
+            {"panel": {"kind": "ticket-repos", "repos": ["a"], "keep_unnamed_tickets": True}},
+            "panel.keep_unnamed_tickets needs `tickets`",
+        ),
         (SETS | {"holdout": {"arms": ["grepp"]}}, "did you mean 'grep'"),
         (SETS | {"holdout": {"aggregates": ["exat"]}}, "did you mean 'exact'"),
     ],
@@ -84,12 +96,15 @@ def test_load_config_that_cannot_be_used_is_one_line(
     assert "\n" not in str(caught.value)
 
 
-def test_load_config_with_windows_line_ends_is_the_same_configuration(tmp_path: Path) -> None:
-    """TOML allows CRLF, and editors write it."""
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_load_config_as_windows_writes_it_is_the_same_configuration(
+    tmp_path: Path, mark: bytes
+) -> None:
+    """TOML allows CRLF, and some editors write it, or put a byte order mark before it."""
     lab = EvaluationLab(tmp_path)
     lab.write()
     before = load_config(lab.config)
-    lab.config.write_bytes(CONFIG.replace("\n", "\r\n").encode())
+    lab.config.write_bytes(mark + CONFIG.replace("\n", "\r\n").encode())
 
     assert load_config(lab.config) == before
 

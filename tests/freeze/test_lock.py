@@ -84,7 +84,7 @@ SETTINGS = {
     "bar": ("[run]", '[[bar]]\narm = "reader"\nmeasure = "f1"\nat_least = 0.1\n[run]'),
     "split": ("[run]", "[split]\nsealed_fraction = 0.5\n[run]"),
     "holdout": ("[run]", "[holdout]\nopenings = 2\n[run]"),
-    "panel.max_gold": ('answer = "set"', 'answer = "set"\nmax_gold = 3'),
+    "panel.gold_from": ('answer = "set"', 'answer = "set"\ngold_from = "search"'),
 }
 
 
