@@ -55,7 +55,8 @@ class Change(NamedTuple):
 
 
 class LogEntry(NamedTuple):
-    """One commit of a log. `committed` is seconds since 1970 in UTC, by the committer's clock."""
+    """One commit of a log. `committed` is seconds since 1970 in UTC, by the committer's clock; 0
+    where the commit names no time that git can read."""
 
     commit: str
     tree: str
@@ -78,7 +79,7 @@ def parse_log(chunks: Iterable[bytes]) -> Iterator[LogEntry]:
         commit = field.decode("ascii")
         tree = next(fields).decode("ascii")
         parents = tuple(next(fields).decode("ascii").split())
-        committed = int(next(fields))
+        committed = int(next(fields) or 0)
         author_name = _decode_name(next(fields), names)
         author_email = _decode_name(next(fields), names)
         message = next(fields)

@@ -31,6 +31,7 @@ _BOT_NAME = re.compile(
     re.IGNORECASE,
 )
 _BOT_BRANCH = re.compile(r"\b(?:dependabot|renovate|pre-commit-ci|greenkeeper|snyk|pyup)[-/]")
+_LAST_SECOND = 253_402_300_799
 _SUBMODULE_SIDES = frozenset({"160000", "000000"})
 
 
@@ -149,8 +150,8 @@ def make_task_id(query: str) -> str:
 
 
 def format_date(seconds: int) -> str:
-    """Seconds since 1970 as ISO 8601 in UTC."""
-    return dt.datetime.fromtimestamp(seconds, dt.UTC).isoformat()[:19] + "Z"
+    """Seconds since 1970 as ISO 8601 in UTC; a clock beyond the year 9999 counts as its end."""
+    return dt.datetime.fromtimestamp(min(seconds, _LAST_SECOND), dt.UTC).isoformat()[:19] + "Z"
 
 
 class _GoldFinder:

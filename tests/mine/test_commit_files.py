@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tasks.config import DEFAULT_EXCLUDE_GOLD, PanelConfig
@@ -350,6 +352,26 @@ def test_revision_of_a_panel_is_full_length(new_repository, mine):
     panel = mine(made, base=base[:7])
     assert isinstance(panel.base, Revision)
     assert panel.base.commit == base
+
+
+@pytest.mark.parametrize(
+    ("clock", "date"),
+    [
+        (b"", "1970-01-01T00:00:00Z"),
+        (b" soon", "1970-01-01T00:00:00Z"),
+        (b" 253402300800 +0000", "9999-12-31T23:59:59Z"),
+        (b" 99999999999999999999999 +0000", "9999-12-31T23:59:59Z"),
+    ],
+)
+def test_mine_commit_with_a_broken_clock_has_a_date_all_the_same(new_repository, mine, clock, date):
+    """Old importers wrote commits without a time, or with one that no calendar has."""
+    made = new_repository()
+    base = made.commit("start", {"a": "1"})
+    tip = made.commit("two", {"a": "2"})
+    raw = made.git("cat-file", "commit", tip).encode() + b"\n"
+    broken = re.sub(rb"(?m)^(committer .*>).*$", lambda found: found[1] + clock, raw)
+    commit = made.git("hash-object", "-t", "commit", "-w", "--stdin", "--literally", stdin=broken)
+    assert [task.date for task in mine(made, base=base, head=commit).tasks] == [date]
 
 
 @pytest.mark.parametrize(
