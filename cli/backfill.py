@@ -170,6 +170,7 @@ def _print_plan(
     from tasks.history.conduct import estimate_history
     from tasks.history.plan import build_nodes
     from tasks.history.render_plan import plan_lines, plan_values
+    from tasks.report.markdown import bullets
 
     nodes = build_nodes(commits)
     estimate = estimate_history(evaluation, warehouse, nodes)
@@ -180,5 +181,5 @@ def _print_plan(
         json_file=outputs.json_file,
         markdown_file=outputs.markdown_file,
         to_json=plan_values(nodes, estimate),
-        to_markdown="\n".join(f"- {line}" for line in lines),
+        to_markdown="\n".join(bullets(lines)),
     )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import catch_errors, scratch_option, warehouse_option
+from cli.options import catch_errors, report_options, scratch_option, warehouse_option
 
 if TYPE_CHECKING:
     from tasks.run.doctor import Check
@@ -21,34 +21,43 @@ STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
 
 
 @click.command("doctor", epilog="Example: coldrun doctor --json -")
-@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@report_options
 @warehouse_option
 @scratch_option
 @catch_errors
-def command(json_file: str | None, warehouse: Path, scratch: Path) -> None:
+def command(
+    json_file: str | None, markdown_file: str | None, warehouse: Path, scratch: Path
+) -> None:
     """Check this machine and installation: programs, folders, room, servers, leftovers.
 
     Each problem comes with the next step. Starts nothing and changes nothing. Exit code 0 unless
     something has failed (2).
     """
-    from cli.options import people_console, write_json
+    from rich.text import Text
+
+    from cli.options import people_console, speaks_to_stderr, write_outputs
+    from tasks.report.markdown import outline
     from tasks.run.doctor import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
     checks += _check_servers(scratch)
     has_failed = any(check.status == "failed" for check in checks)
-    if json_file is not None:
-        values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
-        write_json(json_file, json.dumps(values, ensure_ascii=False, indent=1))
-    if json_file != "-":
-        from rich.text import Text
-
-        console = people_console()
-        for check in checks:
-            line = Text(f"{check.status:8}", style=STYLES[check.status])
-            console.print(line + Text(f" {check.name}: {check.found}"), soft_wrap=True)
-            if check.next_step is not None:
-                console.print(Text(f"          → {check.next_step}"), soft_wrap=True)
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    lines = []
+    for check in checks:
+        words = Text(f"{check.status:8}", style=STYLES[check.status])
+        console.print(words + Text(f" {check.name}: {check.found}"), soft_wrap=True)
+        lines.append(f"{check.status}: {check.name}: {check.found}")
+        if check.next_step is not None:
+            console.print(Text(f"          → {check.next_step}"), soft_wrap=True)
+            lines.append(f"  → {check.next_step}")
+    values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(values, ensure_ascii=False, indent=1),
+        to_markdown="\n".join(outline(lines)),
+    )
     sys.exit(2 if has_failed else 0)
 
 

@@ -14,6 +14,7 @@ from cli.options import (
     announce_clone,
     catch_errors,
     config_argument,
+    report_options,
     scratch_option,
     warehouse_option,
 )
@@ -33,11 +34,18 @@ Examples:
 @config_argument
 @click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
 @click.option("--force", is_flag=True, help="Replace a lock that says something else.")
+@report_options
 @warehouse_option
 @scratch_option
 @catch_errors
 def command(
-    config_path: Path, repo: str | None, force: bool, warehouse: Path, scratch: Path
+    config_path: Path,
+    repo: str | None,
+    force: bool,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
 ) -> None:
     """Mine the panel, show its answer distribution and every null, sample, hash, and lock it.
 
@@ -45,14 +53,14 @@ def command(
     with a key outside the repository. Freezing again without a change does nothing. Commit them:
     the lock is what makes a later number mean something. All figures are of the dev part.
     """
-    from cli.options import people_console
+    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.config import load_config
     from tasks.freeze.check import check_config
     from tasks.freeze.freeze import freeze_panel
     from tasks.freeze.lock import EvaluationFiles
     from tasks.freeze.write import write_frozen
     from tasks.mine.mine import mine_panel, with_repo
-    from tasks.report.panel import print_frozen
+    from tasks.report.panel import frozen_markdown, frozen_values, print_frozen
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
@@ -60,7 +68,7 @@ def command(
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    console = people_console()
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
     print_frozen(config, result, console)
     last_run_lock = _find_last_run_lock(warehouse, files)
     written = write_frozen(
@@ -83,6 +91,12 @@ def command(
 
         console.print(f"{files.sealed} holds the sealed part, encrypted", soft_wrap=True)
         console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps({"status": written, **frozen_values(config, result)}, indent=1),
+        to_markdown=frozen_markdown(config, result),
+    )
 
 
 def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, Any] | None:

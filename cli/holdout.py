@@ -132,31 +132,28 @@ def open_(
     is_flag=True,
     help="Let the lock know of openings that only the ledger has, after a crash.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@report_options
 @catch_errors
-def log(config_path: Path, adopt: bool, json_file: str | None) -> None:
+def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: str | None) -> None:
     """List the openings of the sealed part, and check the ledger against the lock.
 
     A line that was edited, moved or cut off is an error (exit 5).
     """
-    from cli.options import people_console, write_json
+    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.config import HoldoutConfig, load_config
     from tasks.freeze.holdout import count_openings, is_demoted
     from tasks.freeze.ledger import adopt_openings, read_ledger
     from tasks.freeze.lock import EvaluationFiles, read_lock
-    from tasks.report.sealed import opening_lines, opening_values
+    from tasks.report.sealed import log_markdown, opening_lines, opening_values
 
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
-    console = people_console(stderr=json_file == "-")
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
     if adopt:
         for opening in adopt_openings(files):
             console.print(f"the lock knows of line {opening.number} now", soft_wrap=True)
     lock = read_lock(files)
     openings = read_ledger(files, lock)
-    if json_file is not None:
-        values = [opening_values(found, openings, allowed=allowed) for found in openings]
-        write_json(json_file, json.dumps({"openings": values}, ensure_ascii=False, indent=1))
     for opening in openings:
         for line in opening_lines(opening, openings, allowed=allowed):
             console.print(line, soft_wrap=True, markup=False)
@@ -167,11 +164,17 @@ def log(config_path: Path, adopt: bool, json_file: str | None) -> None:
     what = f"{sealed['count']} sealed tasks" if sealed else "nothing is sealed"
     if is_demoted(lock):
         what += ", dev since they were read task by task"
-    console.print(
+    summary = (
         f"{files.config}: {what}; opened {count_openings(openings)} of {allowed} declared times; "
-        f"the ledger's {len(openings)} lines are whole",
-        soft_wrap=True,
-        markup=False,
+        f"the ledger's {len(openings)} lines are whole"
+    )
+    console.print(summary, soft_wrap=True, markup=False)
+    values = [opening_values(found, openings, allowed=allowed) for found in openings]
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps({"openings": values}, ensure_ascii=False, indent=1),
+        to_markdown=log_markdown(summary, openings, allowed=allowed),
     )
 
 
@@ -203,35 +206,28 @@ def _tell(
     opened: OpenedPart, console: Console, *, json_file: str | None, markdown_file: str | None
 ) -> None:
     from cli.options import write_outputs
-    from tasks.report.markdown import table_lines
-    from tasks.report.sealed import (
-        opening_lines,
-        opening_values,
-        result_cells,
-        result_headers,
-    )
+    from tasks.report.markdown import bullets
+    from tasks.report.sealed import opening_lines, opening_markdown, opening_values
 
     opening, openings, allowed = opened.opening, opened.openings, opened.allowed
-    lines = list(opening_lines(opening, openings, allowed=allowed))
-    for line in lines:
+    for line in opening_lines(opening, openings, allowed=allowed):
         console.print(line, soft_wrap=True, markup=False)
-    markdown = [f"- {line}" for line in lines]
     if opening.result is not None:
         _print_table(opening.result, console)
-        table = table_lines(result_headers(opening.result), result_cells(opening.result))
-        markdown += ["", *table]
-    for row in opened.rows:
-        console.print(
-            f"{row['task_id']} · {row['arm']}: {row['miss'] or 'hit'} · {row['query']}",
-            soft_wrap=True,
-            markup=False,
-        )
+    rows = [
+        f"{row['task_id']} · {row['arm']}: {row['miss'] or 'hit'} · {row['query']}"
+        for row in opened.rows
+    ]
+    for line in rows:
+        console.print(line, soft_wrap=True, markup=False)
     values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
     write_outputs(
         json_file=json_file,
         markdown_file=markdown_file,
         to_json=json.dumps(values, ensure_ascii=False, indent=1),
-        to_markdown="\n".join(markdown),
+        to_markdown="\n".join(
+            [*opening_markdown(opening, openings, allowed=allowed), "", *bullets(rows)]
+        ),
     )
 
 

@@ -79,18 +79,36 @@ def config_argument(function: Function) -> Function:
 
 def report_options(function: Function) -> Function:
     """`--json FILE` and `--markdown FILE`; `-` is stdout, and people's text goes to stderr then."""
-    function = click.option(
+    return json_option(
+        "Also write the report as JSON; - for stdout (all else then goes to stderr)."
+    )(markdown_option(function))
+
+
+def markdown_option(function: Function) -> Function:
+    """`--markdown FILE`: the report for people, as a file."""
+    return click.option(
         "--markdown",
         "markdown_file",
         metavar="FILE",
+        callback=_check_output,
         help="Also write the report as Markdown; - for stdout.",
     )(function)
-    return click.option(
-        "--json",
-        "json_file",
-        metavar="FILE",
-        help="Also write the report as JSON; - for stdout (all else then goes to stderr).",
-    )(function)
+
+
+def json_option(words: str) -> Callable[[Function], Function]:
+    """`--json FILE`, which `words` explain."""
+    return click.option("--json", "json_file", metavar="FILE", callback=_check_output, help=words)
+
+
+def _check_output(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
+    """Refuse before anything is measured what could not be written after it."""
+    if value == "-" and "-" in (
+        context.params.get(name) for name in ("json_file", "markdown_file")
+    ):
+        raise click.BadParameter("stdout takes one of --json and --markdown; name a file")
+    if value not in (None, "-") and not Path(value).absolute().parent.is_dir():
+        raise click.BadParameter(f"there is no folder {Path(value).parent} to write it to")
+    return value
 
 
 def verbose_option(function: Function) -> Function:
@@ -164,15 +182,6 @@ def announce_clone(source: str | None, scratch: Path) -> None:
 def speaks_to_stderr(json_file: str | None, markdown_file: str | None) -> bool:
     """Whether stdout belongs to a machine-readable report."""
     return "-" in (json_file, markdown_file)
-
-
-def write_json(name: str, text: str) -> None:
-    """Write JSON to a file, or to stdout for `-`.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
-    write_outputs(json_file=name, markdown_file=None, to_json=text, to_markdown="")
 
 
 def resume_command(config_path: Path, run_id: str) -> str:

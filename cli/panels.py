@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, warehouse_option
+from cli.options import catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -19,27 +19,31 @@ Examples:
 """,
 )
 @click.option("--name", help="Only the panels of this evaluation.")
-@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@report_options
 @warehouse_option
 @catch_errors
-def command(name: str | None, json_file: str | None, warehouse: Path) -> None:
+def command(
+    name: str | None, json_file: str | None, markdown_file: str | None, warehouse: Path
+) -> None:
     """Compare several panels: their newest scores, each beside what the panel was used for.
 
     A panel that a tool was developed on says less than one that nobody looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from cli.options import people_console, write_json
-    from tasks.report.panels import list_panels, panel_lines
+    from cli.options import people_console, speaks_to_stderr, write_outputs
+    from tasks.report.panels import list_panels, panel_lines, panels_markdown
 
     panels = list_panels(warehouse, name=name)
-    if json_file is not None:
-        values = {"panels": [panel.to_values() for panel in panels]}
-        write_json(json_file, json.dumps(values, ensure_ascii=False, indent=1))
-    if json_file == "-":
-        return
-    console = people_console()
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
     if not panels:
         console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
     for panel in panels:
         for line in panel_lines(panel):
             console.print(line, soft_wrap=True, markup=False)
+    values = {"panels": [panel.to_values() for panel in panels]}
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(values, ensure_ascii=False, indent=1),
+        to_markdown=panels_markdown(panels),
+    )

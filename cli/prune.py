@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, scratch_option, warehouse_option
+from cli.options import catch_errors, report_options, scratch_option, warehouse_option
 
 
 @click.command(
@@ -28,19 +28,25 @@ Examples:
     help="Remove what was not used for this long; 0 removes all that is not in use.",
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
-@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@report_options
 @warehouse_option
 @scratch_option
 @catch_errors
 def command(
-    days: float, dry_run: bool, json_file: str | None, warehouse: Path, scratch: Path
+    days: float,
+    dry_run: bool,
+    json_file: str | None,
+    markdown_file: str | None,
+    warehouse: Path,
+    scratch: Path,
 ) -> None:
     """Free scratch space: clones, corpora, checkouts, token counts, what dead runs left.
 
     All of it is made again when it is needed. Measured data is in the warehouse, which is never
     touched. Refuses while a run is being written.
     """
-    from cli.options import people_console, write_json
+    from cli.options import people_console, speaks_to_stderr, write_outputs
+    from tasks.report.markdown import bullets
     from tasks.run.prune import KINDS, find_prunable, prune, refuse_while_running
 
     if not dry_run:
@@ -48,26 +54,31 @@ def command(
     found = find_prunable(scratch, unused_for_days=days)
     gone = found if dry_run else prune(scratch, found, unused_for_days=days)
     freed = sum(entry.size_bytes for entry in gone)
-    if json_file is not None:
-        values = {
-            "is_dry_run": dry_run,
-            "freed_bytes": freed,
-            "removed": [entry.to_values() for entry in gone],
-        }
-        write_json(json_file, json.dumps(values, indent=1))
-    if json_file == "-":
-        return
-    console = people_console()
+    lines = []
     for kind, meaning in KINDS.items():
         mine = [entry for entry in gone if entry.kind == kind]
         if mine:
             size = _size_words(sum(entry.size_bytes for entry in mine))
-            console.print(f"{size:>9}  {len(mine):4d} {meaning}", soft_wrap=True)
+            lines.append(f"{size:>9}  {len(mine):4d} {meaning}")
     what = "would be freed" if dry_run else "freed"
-    console.print(f"{_size_words(freed):>9}  {what} in {scratch}", soft_wrap=True)
+    lines.append(f"{_size_words(freed):>9}  {what} in {scratch}")
     left = len(found) - len(gone)
     if left:
-        console.print(f"{left} are in use and were left", soft_wrap=True)
+        lines.append(f"{left} are in use and were left")
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    for line in lines:
+        console.print(line, soft_wrap=True)
+    values = {
+        "is_dry_run": dry_run,
+        "freed_bytes": freed,
+        "removed": [entry.to_values() for entry in gone],
+    }
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(values, indent=1),
+        to_markdown="\n".join(bullets(lines)),
+    )
 
 
 def _size_words(size: float) -> str:

@@ -4,17 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from cli.options import catch_errors, warehouse_option
-
-if TYPE_CHECKING:
-    from rich.console import Console
-
-    from tasks.report.answers import AnswerRow
-    from tasks.report.record import RunRecord
+from cli.options import catch_errors, report_options, warehouse_option
 
 LIMIT = 20
 
@@ -40,7 +34,7 @@ Examples:
     show_default=True,
     help="How many answers to print; the JSON has all.",
 )
-@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@report_options
 @warehouse_option
 @catch_errors
 def command(
@@ -51,6 +45,7 @@ def command(
     discrimination: bool,
     limit: int,
     json_file: str | None,
+    markdown_file: str | None,
     warehouse: Path,
 ) -> None:
     """Show the answers of a run: the query, the gold, what each arm said, and why it missed.
@@ -59,77 +54,47 @@ def command(
     --misses, misses are counted by class: abstained, gold below the cut by band of ranks, not
     retrieved, the tool's own failures.
     """
-    from cli.options import people_console, write_json
-    from tasks.report.answers import count_arm_misses, list_answers
+    from cli.options import people_console, speaks_to_stderr, write_outputs
+    from tasks.report.answers import (
+        answer_lines,
+        answers_markdown,
+        count_arm_misses,
+        list_answers,
+        miss_lines,
+        run_title,
+    )
+    from tasks.report.discrimination import discrimination_lines, discrimination_values
     from tasks.report.load import load_record
+    from tasks.report.markdown import bullets, inert
     from tasks.run.answers import read_answer
 
     record = load_record(warehouse, run)
-    console = people_console(stderr=json_file == "-")
     rows = list_answers(record, read_answer, arm=arm, task_id=task_id)
+    title = run_title(record)
     if discrimination:
-        _show_discrimination(record, rows, console, json_file)
-        return
-    counts = count_arm_misses(rows)
-    chosen = [row for row in rows if row.miss is not None] if misses else rows
-    if json_file is not None:
+        lines = list(discrimination_lines(rows, record.manifest.config.primary))
+        values: dict[str, Any] = discrimination_values(rows)
+        markdown = "\n".join([f"# {inert(title)}", "", *bullets(lines)])
+    else:
+        chosen = [row for row in rows if row.miss is not None] if misses else rows
+        counted = list(miss_lines(rows, record.manifest.config.primary)) if misses else []
+        left = len(chosen) - limit
+        rest = [f"… {left} more; --limit {len(chosen)} prints them"] if left > 0 else []
+        listed = [line for row in chosen[:limit] for line in answer_lines(row)]
+        lines = [*counted, *([""] if counted else []), *listed, *rest]
         values = {
             "run_id": record.manifest.run_id,
             "primary": record.manifest.config.primary,
-            "misses": counts,
+            "misses": count_arm_misses(rows),
             "answers": [row.to_values() for row in chosen],
         }
-        write_json(json_file, json.dumps(values, ensure_ascii=False, indent=1))
-    if json_file == "-":
-        return
-    if misses:
-        _print_counts(counts, rows, record, console)
-    for row in chosen[:limit]:
-        _print_answer(row, console)
-    if len(chosen) > limit:
-        console.print(
-            f"… {len(chosen) - limit} more; --limit {len(chosen)} prints them", soft_wrap=True
-        )
-
-
-def _print_answer(row: AnswerRow, console: Console) -> None:
-    from tasks.report.answers import answer_lines
-
-    for line in answer_lines(row):
+        markdown = answers_markdown(title, counted, chosen[:limit], rest)
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    for line in [title, "", *lines]:
         console.print(line, soft_wrap=True, markup=False)
-
-
-def _print_counts(
-    counts: dict[str, dict[str, int]],
-    rows: list[AnswerRow],
-    record: RunRecord,
-    console: Console,
-) -> None:
-    from tasks.analyse.misses import NAMES_GOLD
-    from tasks.report.answers import miss_words
-
-    for arm, found in counts.items():
-        asked = sum(row.arm == arm for row in rows)
-        missed = sum(number for label, number in found.items() if label != NAMES_GOLD)
-        console.print(
-            f"{arm}: {missed} of {asked} answers missed at {record.manifest.config.primary}",
-            soft_wrap=True,
-            markup=False,
-        )
-        for label, number in found.items():
-            console.print(f"  {number:5d}  {miss_words(label)}", soft_wrap=True, markup=False)
-    console.print()
-
-
-def _show_discrimination(
-    record: RunRecord, rows: list[AnswerRow], console: Console, json_file: str | None
-) -> None:
-    from cli.options import write_json
-    from tasks.report.discrimination import discrimination_lines, discrimination_values
-
-    if json_file is not None:
-        values: dict[str, Any] = discrimination_values(rows)
-        write_json(json_file, json.dumps(values, ensure_ascii=False, indent=1))
-    if json_file != "-":
-        for line in discrimination_lines(rows, record.manifest.config.primary):
-            console.print(line, soft_wrap=True, markup=False)
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(values, ensure_ascii=False, indent=1),
+        to_markdown=markdown,
+    )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, scratch_option, warehouse_option
+from cli.options import catch_errors, report_options, scratch_option, warehouse_option
 
 
 @click.command(
@@ -19,8 +19,14 @@ Examples:
 @click.argument("run", metavar="RUN")
 @click.argument("task_id", metavar="TASK")
 @click.argument("arm", metavar="ARM")
-@click.option("--trial", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--json", "json_file", metavar="FILE", help="Write as JSON; - for stdout.")
+@click.option(
+    "--trial",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Which repeat of the question, counted from 0.",
+)
+@report_options
 @warehouse_option
 @scratch_option
 @catch_errors
@@ -30,24 +36,29 @@ def command(
     arm: str,
     trial: int,
     json_file: str | None,
+    markdown_file: str | None,
     warehouse: Path,
     scratch: Path,
 ) -> None:
     """Explain an answer: executed or replayed, and which part of its key differs from others'.
 
-    Compares the key of this answer with that of the same question in every other run, and names
+    RUN is an id, the start of one, or `last`; `coldrun show RUN` lists its tasks and arms. Compares
+    the key of this answer with that of the same question in every other run, and names
     the components that differ: why an answer was replayed, or why it could not be.
     """
     del scratch
     import json
 
-    from cli.options import people_console, write_json
-    from tasks.report.why import explain_answer, why_lines
+    from cli.options import people_console, speaks_to_stderr, write_outputs
+    from tasks.report.why import explain_answer, why_lines, why_markdown
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
-    if json_file is not None:
-        write_json(json_file, json.dumps(found.to_values(), indent=1))
-    if json_file != "-":
-        console = people_console()
-        for line in why_lines(found):
-            console.print(line, soft_wrap=True, markup=False)
+    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    for line in why_lines(found):
+        console.print(line, soft_wrap=True, markup=False)
+    write_outputs(
+        json_file=json_file,
+        markdown_file=markdown_file,
+        to_json=json.dumps(found.to_values(), indent=1),
+        to_markdown=why_markdown(found),
+    )

@@ -15,7 +15,9 @@ from tasks.config import ArmConfig, Config
 from tasks.errors import UsageError
 from tasks.records import Task
 from tasks.report.build import ParseAnswer
+from tasks.report.markdown import code, inert, outline
 from tasks.report.record import RunRecord
+from tasks.report.words import short_digest
 from tasks.run.capture import Capture
 
 SHOWN_ITEMS = 8
@@ -103,26 +105,68 @@ def count_arm_misses(rows: Sequence[AnswerRow]) -> dict[str, dict[str, int]]:
 
 def answer_lines(row: AnswerRow) -> Iterator[str]:
     """One answer for people: what was asked, what was right, what was said."""
-    how = "hit" if row.miss is None else miss_words(row.miss)
-    if row.miss is None and row.first_gold is not None:
-        how = f"hit, first right item at rank {row.first_gold}"
-    trial = f" trial {row.trial}" if row.trial else ""
-    flag = ", the query names a gold file" if row.names_gold else ""
-    yield f"{row.task_id} · {row.arm}{trial}: {how}{flag}"
+    yield _headline(row)
     yield f"  query   {_one_line(row.query)}"
     yield f"  gold    {', '.join(row.gold) or '(nothing)'}"
     if row.reason:
         yield f"  reason  {_one_line(row.reason)}"
     if row.items:
-        shown = max(SHOWN_ITEMS, row.first_gold or 0)
+        shown, more = _shown_items(row)
         gold = set(row.gold)
-        for rank, item in enumerate(row.items[:shown], 1):
+        for rank, item in enumerate(shown, 1):
             label = "answer" if rank == 1 else ""
             yield f"  {label:6} {rank:3d} {'+' if item in gold else ' '} {item}"
-        if len(row.items) > shown:
-            yield f"             … {len(row.items) - shown} more"
+        if more:
+            yield f"             … {more} more"
     elif row.status != "infra":
         yield "  answer  (nothing)"
+
+
+def miss_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
+    """The misses of each arm, counted by class."""
+    for arm, found in count_arm_misses(rows).items():
+        asked = sum(row.arm == arm for row in rows)
+        missed = sum(number for label, number in found.items() if label != NAMES_GOLD)
+        yield f"{arm}: {missed} of {asked} answers missed at {primary}"
+        yield from (f"  {number:5d}  {miss_words(label)}" for label, number in found.items())
+
+
+def run_title(record: RunRecord) -> str:
+    """Whose answers are shown: run, panel, point, measure."""
+    manifest = record.manifest
+    point = manifest.point
+    where = "no product" if point is None else f"point {point.commit[:12]}"
+    return (
+        f"answers of run {manifest.run_id} · panel {manifest.name} "
+        f"{short_digest(manifest.panel_digest)} · {where} · {len(record.tasks)} tasks at "
+        f"{manifest.config.primary}"
+    )
+
+
+def answers_markdown(
+    title: str, counted: Sequence[str], rows: Sequence[AnswerRow], rest: Sequence[str]
+) -> str:
+    """Answers as Markdown: the counts, then a section for each answer, then what is left out."""
+    lines = [f"# {inert(title)}", "", *outline(counted)]
+    for row in rows:
+        lines += ["", *_answer_section(row)]
+    return "\n".join([*lines, "", *map(inert, rest)])
+
+
+def _answer_section(row: AnswerRow) -> Iterator[str]:
+    yield f"### {inert(_headline(row))}"
+    yield ""
+    yield f"- query: {inert(row.query)}"
+    yield f"- gold: {', '.join(map(code, row.gold)) or '(nothing)'}"
+    if row.reason:
+        yield f"- reason: {inert(row.reason)}"
+    shown, more = _shown_items(row)
+    if row.items or row.status != "infra":
+        yield "- answer:" if row.items else "- answer: (nothing)"
+    for rank, item in enumerate(shown, 1):
+        yield f"  {rank}. {code(item)}{' **+**' if item in row.gold else ''}"
+    if more:
+        yield f"- and {more} more items"
 
 
 def miss_words(label: str) -> str:
@@ -180,6 +224,21 @@ def _row(
         names_gold=names_gold(task),
         reason=capture.reply.reason if capture is not None else None,
     )
+
+
+def _headline(row: AnswerRow) -> str:
+    how = "hit" if row.miss is None else miss_words(row.miss)
+    if row.miss is None and row.first_gold is not None:
+        how = f"hit, first right item at rank {row.first_gold}"
+    trial = f" trial {row.trial}" if row.trial else ""
+    flag = ", the query names a gold file" if row.names_gold else ""
+    return f"{row.task_id} · {row.arm}{trial}: {how}{flag}"
+
+
+def _shown_items(row: AnswerRow) -> tuple[tuple[str, ...], int]:
+    """The items that people see, and how many are left out."""
+    shown = max(SHOWN_ITEMS, row.first_gold or 0)
+    return row.items[:shown], max(0, len(row.items) - shown)
 
 
 def _status(capture: Capture | None, answered: Answered | None) -> str:

@@ -54,6 +54,13 @@ def bullets(lines: Iterable[str]) -> Iterator[str]:
     return (f"- {inert(line)}" for line in lines)
 
 
+def outline(lines: Iterable[str]) -> Iterator[str]:
+    """Sentences as a list, nested as they are indented, by two spaces a level."""
+    for line in lines:
+        depth = (len(line) - len(line.lstrip(" "))) // 2
+        yield f"{'  ' * depth}- {inert(line)}"
+
+
 def table_lines(
     headers: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 2
 ) -> Iterator[str]:

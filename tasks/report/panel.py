@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
 
 from rich.console import Console
 from rich.text import Text
@@ -10,6 +12,7 @@ from rich.text import Text
 from tasks.config import Config
 from tasks.freeze.distribution import Distribution
 from tasks.freeze.freeze import FrozenResult
+from tasks.report.markdown import outline, table_lines
 from tasks.report.terminal import make_table
 
 SHOWN = 72
@@ -22,11 +25,44 @@ def print_frozen(config: Config, result: FrozenResult, console: Console) -> None
         console.print(
             Text(line, style="yellow" if line.startswith("warning") else ""), soft_wrap=True
         )
-    table = make_table(["null", "", f"{config.primary} before", "in the sample"])
-    for null in result.nulls:
-        table.add_row(null.name, "", f"{null.before:.3f}", f"{null.after:.3f}")
+    table = make_table(_null_headers(config), text_columns=1)
+    for cells in _null_cells(result):
+        table.add_row(*cells)
     console.print()
     console.print(table)
+
+
+def frozen_markdown(config: Config, result: FrozenResult) -> str:
+    """The same as Markdown."""
+    lines = ["# Panel", "", *outline(frozen_lines(config, result)), ""]
+    lines += table_lines(_null_headers(config), _null_cells(result), text_columns=1)
+    return "\n".join(lines)
+
+
+def frozen_values(config: Config, result: FrozenResult) -> dict[str, Any]:
+    """The same as JSON values."""
+    return {
+        "schema": 1,
+        "panel": result.lock["panel"]["digest"],
+        "candidates": result.candidates,
+        "drops": dict(result.drops),
+        "sealed": len(result.sealed),
+        "dev": result.dev_tasks,
+        "sampled": len(result.sampled),
+        "primary": config.primary,
+        "before": asdict(result.before),
+        "after": asdict(result.after),
+        "nulls": {null.name: {"before": null.before, "after": null.after} for null in result.nulls},
+        "warnings": list(result.warnings),
+    }
+
+
+def _null_headers(config: Config) -> list[str]:
+    return ["null", f"{config.primary} before sampling", "in the sample"]
+
+
+def _null_cells(result: FrozenResult) -> list[list[str]]:
+    return [[null.name, f"{null.before:.3f}", f"{null.after:.3f}"] for null in result.nulls]
 
 
 def frozen_lines(config: Config, result: FrozenResult) -> Iterator[str]:

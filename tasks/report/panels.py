@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from tasks.analyse.oracles import refuse_verdict
 from tasks.config import Config, parse_config
+from tasks.report.markdown import outline
 from warehouse.reader import connect, select_rows
 
 UNDECLARED = "not declared"
@@ -90,6 +91,12 @@ def panel_lines(panel: PanelLine) -> Iterator[str]:
         for score in panel.scores
     ]
     yield f"  {panel.primary}: {', '.join(scores) or 'no arm'}"
+
+
+def panels_markdown(panels: Sequence[PanelLine]) -> str:
+    """The same as Markdown."""
+    lines = outline(line for panel in panels for line in panel_lines(panel))
+    return "\n".join(["# Panels", "", *lines])
 
 
 def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine:

@@ -8,6 +8,7 @@ from typing import Any
 from tasks.analyse.integrity import compare_dev_sealed
 from tasks.freeze.holdout import Opening, opening_words
 from tasks.report import words
+from tasks.report.markdown import bullets, table_lines
 from tasks.report.model import ArmPart, BarPart, GatePart, MeasurePart, Report
 
 OPENING_SCHEMA = 1
@@ -119,6 +120,25 @@ def opening_lines(opening: Opening, openings: Sequence[Opening], *, allowed: int
         )
     for bar in result["bars"]:
         yield _bar_line(BarPart.model_validate(bar))
+
+
+def opening_markdown(
+    opening: Opening, openings: Sequence[Opening], *, allowed: int
+) -> Iterator[str]:
+    """The same as lines of Markdown, with the table of results."""
+    yield from bullets(opening_lines(opening, openings, allowed=allowed))
+    if opening.result is not None:
+        yield ""
+        yield from table_lines(result_headers(opening.result), result_cells(opening.result))
+
+
+def log_markdown(summary: str, openings: Sequence[Opening], *, allowed: int) -> str:
+    """All openings as Markdown, below the sentence that sums them up."""
+    lines = ["# Openings of the sealed part", "", *bullets([summary])]
+    for opening in openings:
+        lines += ["", f"## Line {opening.number}", ""]
+        lines += opening_markdown(opening, openings, allowed=allowed)
+    return "\n".join(lines)
 
 
 def result_headers(result: Mapping[str, Any]) -> list[str]:

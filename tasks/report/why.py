@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.errors import UsageError
+from tasks.report.markdown import outline
 from tasks.run.key import differing_components
 from warehouse.reader import connect, find_run_id, select_rows
 
@@ -107,6 +108,11 @@ def why_lines(found: Explanation) -> Iterator[str]:
         yield "  no other run asked this question of this arm"
     for other in found.others:
         yield from _other_lines(other)
+
+
+def why_markdown(found: Explanation) -> str:
+    """The same as Markdown."""
+    return "\n".join(outline(why_lines(found)))
 
 
 def _other_lines(other: OtherAnswer) -> Iterator[str]:

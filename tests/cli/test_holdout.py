@@ -95,8 +95,11 @@ def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefe
     assert (told["opening"]["status"], told["which"]) == ("opened", "opening 1 of 1 declared")
     refused = call(lab, holdout, "open", "--reason", "again")
     assert refused.exit_code == 2
-    logged = call(lab, holdout, "log")
+    page = lab.root / "openings.md"
+    logged = call(lab, holdout, "log", "--markdown", str(page))
     assert logged.exit_code == 0, logged.output
+    assert "## Line 1\n\n- sealed part sha256:" in page.read_text(encoding="utf-8")
+    assert "| arm | role | hit@1, n = 12 |" in page.read_text(encoding="utf-8")
     stopped = lab.coldrun("server", "stop")
     assert stopped.returncode == 0
     databases = [

@@ -6,13 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from cli.freeze import _has_runs
+from cli.freeze import _find_last_run_lock
 from tasks.errors import LockError
 from tasks.freeze.lock import read_lock
 from tests.evaluations import CONFIG, EvaluationLab
 
 BAR = '\n[[bar]]\narm = "reader"\nmeasure = "exact"\nat_least = 0.5\n'
 LATER = "2026-09-09T09:09:09+00:00"
+
+
+def has_runs(lab: EvaluationLab) -> bool:
+    """Whether freezing again would find a run."""
+    return _find_last_run_lock(lab.warehouse, lab.files) is not None
 
 
 @pytest.mark.parametrize(
@@ -34,7 +39,7 @@ def test_run_after_registered_setting_changed_is_refused_until_frozen_again_then
     lab.write(CONFIG + setting)
     with pytest.raises(LockError, match="no longer says what was frozen"):
         lab.load()
-    had_runs = _has_runs(lab.warehouse, lab.files)
+    had_runs = has_runs(lab)
     assert had_runs
     lab.freeze(force=True, had_runs=had_runs, now=LATER)
     changes = lab.run().report.panel.changes_after_the_fact
@@ -46,7 +51,7 @@ def test_run_after_change_before_any_run_shows_nothing(tmp_path: Path) -> None:
     """Until the first run, registering is thinking."""
     lab = EvaluationLab(tmp_path).prepare()
     lab.write(CONFIG + BAR)
-    had_runs = _has_runs(lab.warehouse, lab.files)
+    had_runs = has_runs(lab)
     assert not had_runs
     lab.freeze(force=True, had_runs=had_runs)
     assert lab.run().report.panel.changes_after_the_fact == []
@@ -66,7 +71,7 @@ def test_freeze_again_with_other_tasks_after_a_run_shows_that_they_changed(tmp_p
     lab = EvaluationLab(tmp_path).prepare()
     lab.run()
     lab.write_tasks(15)
-    lab.freeze(force=True, had_runs=_has_runs(lab.warehouse, lab.files), now=LATER)
+    lab.freeze(force=True, had_runs=has_runs(lab), now=LATER)
     assert lab.run().report.panel.changes_after_the_fact == [
         f"the tasks (history, miner or clone) changed after a run existed, on {LATER}"
     ]
