@@ -106,7 +106,13 @@ def open_(
         revision=revision,
         warehouse=warehouse,
     )
-    with hold_ledger(EvaluationFiles(config_path), scratch):
+    with hold_ledger(EvaluationFiles(config_path), scratch) as killed:
+        if killed is not None:
+            outputs.console().print(
+                f"the opening of {killed.at} was killed; the ledger has it as line {killed.number}",
+                style="yellow",
+                soft_wrap=True,
+            )
         prepared = prepare_opening(config_path, request, scratch=scratch, repo=repo)
         os.environ.pop("COLDRUN_HOLDOUT_KEY", None)  # no arm, set-up or server has any use for it
         with private_warehouse(scratch) as trial:

@@ -107,7 +107,7 @@ def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
     """
     openings: list[Opening] = []
     for number, line in enumerate(data.splitlines(), 1):
-        opening = _parse_line(line, f"{source}:{number}")
+        opening = opening_from_line(line, place=f"{source}:{number}")
         previous = openings[-1].hash if openings else None
         if opening.number != number or opening.previous != previous:
             raise LedgerError(
@@ -127,6 +127,35 @@ def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
             "changed); restore the ledger from version control"
         )
     return tuple(openings)
+
+
+def opening_from_line(line: bytes, *, place: str) -> Opening:
+    """The opening in one line.
+
+    Raises:
+        LedgerError: The line is not readable, was edited, or is of another version.
+    """
+    try:
+        values = json.loads(line)
+        stated = values.pop("hash")
+        schema = values.pop("schema")
+        if schema != LEDGER_SCHEMA:
+            raise LedgerError(
+                f"{place} was written by another version of coldrun (ledger schema {schema}, this "
+                f"one reads {LEDGER_SCHEMA})"
+            )
+        opening = Opening(**values)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise LedgerError(
+            f"{place} is no ledger line ({type(error).__name__}); restore the ledger from version "
+            "control"
+        ) from None
+    if opening.hash != stated:
+        raise LedgerError(
+            f"{place} was edited: it says its hash is {stated}, its contents have {opening.hash}; "
+            "restore the ledger from version control"
+        )
+    return opening
 
 
 def check_head(openings: Sequence[Opening], known: LedgerHead, *, source: str) -> None:
@@ -228,27 +257,3 @@ def opening_words(opening: Opening, openings: Sequence[Opening], allowed: int) -
 
 def _plain(text: str) -> str:
     return " ".join(text.casefold().split())
-
-
-def _parse_line(line: bytes, place: str) -> Opening:
-    try:
-        values = json.loads(line)
-        stated = values.pop("hash")
-        schema = values.pop("schema")
-        if schema != LEDGER_SCHEMA:
-            raise LedgerError(
-                f"{place} was written by another version of coldrun (ledger schema {schema}, this "
-                f"one reads {LEDGER_SCHEMA})"
-            )
-        opening = Opening(**values)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise LedgerError(
-            f"{place} is no ledger line ({type(error).__name__}); restore the ledger from version "
-            "control"
-        ) from None
-    if opening.hash != stated:
-        raise LedgerError(
-            f"{place} was edited: it says its hash is {stated}, its contents have {opening.hash}; "
-            "restore the ledger from version control"
-        )
-    return opening

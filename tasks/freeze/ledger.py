@@ -1,13 +1,16 @@
 """The ledger of openings on disk, and its head in the lock.
 
 The ledger is written before the lock, each whole. A crash in between leaves a ledger that goes on
-where the lock ends, which is told apart from a changed one, and never hides an opening.
+where the lock ends, which is told apart from a changed one, and never hides an opening. Before
+anything is asked, the opening is noted in the scratch folder: one whose program was killed is
+written down by the next.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +24,7 @@ from tasks.freeze.holdout import (
     head_of,
     ledger_from_bytes,
     ledger_to_bytes,
+    opening_from_line,
 )
 from tasks.freeze.lock import EvaluationFiles, lock_to_bytes, read_lock
 from tasks.freeze.write import write_whole
@@ -102,21 +106,38 @@ def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
 
 
 @contextmanager
-def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[None]:
+def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[Opening | None]:
     """Hold the evaluation's sealed part, so that two openings cannot run at once.
+
+    Yields:
+        The line that was written for an earlier opening whose program was killed, if any.
 
     Raises:
         UsageError: Another program is opening it.
+        LedgerError: A killed opening cannot be written down, because the ledger is broken.
         StorageError: The scratch folder cannot be written.
     """
-    name = digest_bytes(str(files.config.resolve()).encode()).removeprefix("sha256:")
-    lock = try_lock(scratch.resolve() / "holdout" / f"{name[:32]}.lock")
+    lock = try_lock(_scratch_file(files, scratch, "lock"))
     if lock is None:
         raise UsageError(f"the sealed part of {files.config} is being opened by another program")
     try:
-        yield
+        yield _settle_killed(files, scratch)
     finally:
         lock.release()
+
+
+def note_beginning(files: EvaluationFiles, scratch: Path, opening: Opening) -> None:
+    """Note an opening before anything is asked, in case nobody is left to write it down.
+
+    Raises:
+        StorageError: The scratch folder cannot be written.
+    """
+    write_whole(_scratch_file(files, scratch, "begun"), ledger_to_bytes([opening]))
+
+
+def forget_beginning(files: EvaluationFiles, scratch: Path) -> None:
+    """Remove the note: the opening is written down, or asked nothing."""
+    _scratch_file(files, scratch, "begun").unlink(missing_ok=True)
 
 
 def demotion_entry(opening: Opening, task_ids: Sequence[str]) -> dict[str, Any]:
@@ -127,6 +148,26 @@ def demotion_entry(opening: Opening, task_ids: Sequence[str]) -> dict[str, Any]:
         "digest": opening.sealed_digest,
         "tasks": sorted(task_ids),
     }
+
+
+def _scratch_file(files: EvaluationFiles, scratch: Path, suffix: str) -> Path:
+    name = digest_bytes(str(files.config.resolve()).encode()).removeprefix("sha256:")
+    return scratch.resolve() / "holdout" / f"{name[:32]}.{suffix}"
+
+
+def _settle_killed(files: EvaluationFiles, scratch: Path) -> Opening | None:
+    note = _scratch_file(files, scratch, "begun")
+    if not note.exists():
+        return None
+    begun = opening_from_line(note.read_bytes(), place=str(note))
+    openings = read_ledger(files, read_lock(files))
+    killed = None
+    if not any((line.at, line.reason) == (begun.at, begun.reason) for line in openings):
+        known = head_of(openings)
+        killed = replace(begun, number=known.count + 1, previous=known.head)
+        append_opening(files, killed)
+    note.unlink()
+    return killed
 
 
 def _demotion(openings: Sequence[Opening]) -> dict[str, Any] | None:

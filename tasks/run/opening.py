@@ -27,7 +27,13 @@ from tasks.freeze.holdout import (
     is_demoted,
     judge_opening,
 )
-from tasks.freeze.ledger import append_opening, demotion_entry, read_ledger
+from tasks.freeze.ledger import (
+    append_opening,
+    demotion_entry,
+    forget_beginning,
+    note_beginning,
+    read_ledger,
+)
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.freeze.sealed import SealedPart, read_sealed
 from tasks.git.identity import find_user
@@ -202,16 +208,23 @@ def open_sealed(
     at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
     draft = _draft(prepared, request, at)
     rows: tuple[dict[str, Any], ...] = ()
-    with private_warehouse(prepared.evaluation.scratch) as warehouse:
+    scratch = prepared.evaluation.scratch
+    with private_warehouse(scratch) as warehouse:
         asked = RunRequest(warehouse=warehouse, on_progress=request.on_progress)
+
+        def begin(started: StartedRun) -> None:
+            note_beginning(prepared.files, scratch, replace(draft, status="interrupted"))
+            watch.guard(started)
+
         try:
-            built = evaluate(prepared.evaluation, asked, watch.guard)
+            built = evaluate(prepared.evaluation, asked, begin)
             if request.is_task_level:
                 rows = _rows(warehouse, built.report.run_id)
         except BaseException as error:
             status = _status_of(error)
             if watch.asked:
                 append_opening(prepared.files, replace(draft, status=status))
+            forget_beginning(prepared.files, scratch)
             if isinstance(error, ColdrunError) and (watch.asked or status == "interrupted"):
                 raise _QuietError(watch.asked, status, error) from None
             raise
@@ -222,6 +235,7 @@ def open_sealed(
     if request.is_task_level and opening.result is not None:
         demoted = demotion_entry(opening, [task.id for task in prepared.part.tasks])
     openings = append_opening(prepared.files, opening, demoted=demoted)
+    forget_beginning(prepared.files, scratch)
     return OpenedPart(
         opening=opening,
         openings=openings,

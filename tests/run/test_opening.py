@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tasks.errors import ColdrunError, LedgerError, LockError, UsageError
-from tasks.freeze.ledger import adopt_openings, read_ledger
+from tasks.freeze.ledger import adopt_openings, hold_ledger, read_ledger
 from tasks.freeze.lock import lock_to_bytes, read_lock
 from tasks.report.build import BuiltReport
 from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
@@ -373,7 +373,7 @@ open_part(EvaluationLab(Path(sys.argv[1])))
 def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Path) -> None:
     """The killed program's captures and session folders hold questions; the next opening ends it.
 
-    The kill leaves no line: nothing was told, and nobody was left to write it.
+    It also writes the killed one down, since the questions could be read until then.
     """
     lab = make_holdout_lab(tmp_path, rest=NOISY_ARM)
     slow = (
@@ -402,7 +402,15 @@ def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Pat
     assert list((lab.scratch / "holdout").glob("opening-*/"))
     assert not lab.files.ledger.exists()
     mark.touch()
-    open_part(lab)
+    with hold_ledger(lab.files, lab.scratch) as killed:
+        assert killed is not None
+        opened = open_part(lab)
+    assert [(line.number, line.status) for line in opened.openings] == [
+        (1, "interrupted"),
+        (2, "opened"),
+    ]
+    with hold_ledger(lab.files, lab.scratch) as killed:
+        assert killed is None
     assert not list(lab.scratch.rglob("seen.txt"))
     left = [
         path
