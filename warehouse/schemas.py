@@ -6,6 +6,13 @@ import pyarrow as pa
 
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _UTC = pa.timestamp("us", tz="UTC")
+_LEG = pa.struct(
+    [
+        ("started_at", _UTC),
+        ("seconds", pa.float64()),
+        ("was_killed", pa.bool_()),  # nobody saw its end: seconds count to its last answer
+    ]
+)
 
 RUNS = pa.schema(
     [
@@ -14,7 +21,11 @@ RUNS = pa.schema(
         ("status", pa.string()),  # finished | interrupted
         ("started_at", _UTC),
         ("finished_at", _UTC),
-        ("wall_seconds", pa.float64()),
+        ("wall_seconds", pa.float64()),  # of all legs; of the last one alone where legs is null
+        (
+            "legs",
+            pa.list_(_LEG),
+        ),  # null in rows from before they were recorded
         ("panel_digest", pa.string()),
         ("lock_digest", pa.string()),
         ("verdict", pa.string()),

@@ -200,7 +200,10 @@ def _record(
     newest = runs[max(runs)] if runs else None
     notes = list(request.notes)
     if journal.is_continued:
-        notes.append(f"continued after an interruption; begun at {journal.started_at}")
+        notes.append(
+            f"continued after an interruption; begun at {journal.started_at}, and the seconds of "
+            "the whole are those since it was continued"
+        )
     return HistoryRecord(
         kind=request.kind,
         history_id=journal.history_id,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -27,6 +27,7 @@ from tasks.report.model import (
     ArmPart,
     Counts,
     DistributionPart,
+    LegPart,
     PanelPart,
     PointPart,
     Report,
@@ -87,6 +88,7 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         exit_code=analysis.exit_code,
         started_at=manifest.started_at,
         wall_seconds=record.wall_seconds,
+        legs=[LegPart(**asdict(leg)) for leg in record.legs],
         status=record.status,
         counts=counts,
         panel=_panel(record),

@@ -10,6 +10,7 @@ from tasks.errors import UsageError
 from tasks.report.build import BuiltReport, build_report
 from tasks.report.record import RunRecord
 from tasks.run.answers import read_answer
+from tasks.run.legs import legs_from_rows
 from tasks.run.manifest import manifest_from_values
 from tasks.run.recall import find_earlier, read_landed, read_landed_sessions, read_landed_tasks
 from warehouse.reader import connect, find_run_id, select_rows
@@ -38,6 +39,7 @@ def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
         captures=tuple(read_landed(warehouse, run_id)),
         sessions=tuple(read_landed_sessions(warehouse, run_id)),
         wall_seconds=row["wall_seconds"],
+        legs=legs_from_rows(row["legs"]),
         status=row["status"],
         invalid=tuple(invalid),
         earlier=find_earlier(warehouse, manifest),

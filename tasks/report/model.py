@@ -157,6 +157,14 @@ class ProductionPart(Part):
     coverage: float
 
 
+class LegPart(Part):
+    """What one process did of a run; `was_killed`: `seconds` count to its last answer alone."""
+
+    started_at: str
+    seconds: float
+    was_killed: bool
+
+
 class Report(Part):
     """All that a run has to say."""
 
@@ -168,6 +176,7 @@ class Report(Part):
     exit_code: int
     started_at: str
     wall_seconds: float
+    legs: list[LegPart] = []
     status: Literal["finished", "interrupted"] = "finished"
     counts: Counts
     panel: PanelPart

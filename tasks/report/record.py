@@ -9,18 +9,24 @@ from typing import Any, Literal
 from tasks.records import Task
 from tasks.report.doubts import EarlierRuns
 from tasks.run.capture import Capture
+from tasks.run.legs import Leg
 from tasks.run.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRecord:
-    """All that a run left behind."""
+    """All that a run left behind.
+
+    `wall_seconds` are of all `legs`; without any, as in rows from before they were recorded, of
+    the last one alone.
+    """
 
     manifest: Manifest
     tasks: tuple[Task, ...]
     captures: tuple[Capture, ...]
     sessions: tuple[Mapping[str, Any], ...]
     wall_seconds: float
+    legs: tuple[Leg, ...] = ()
     status: Literal["finished", "interrupted"]
     invalid: tuple[str, ...] = ()
     earlier: Mapping[str, EarlierRuns] = field(default_factory=dict)

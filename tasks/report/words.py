@@ -55,11 +55,24 @@ def verdict_line(report: Report) -> str:
 
 def run_line(report: Report) -> str:
     """Which run, when, how long, on how many tasks."""
-    since = " since it was resumed" if report.counts.resumed else ""
     return (
         f"run {report.run_id} · {report.counts.tasks} tasks · {report.counts.planned} answers "
-        f"planned · {report.wall_seconds:.1f} s{since}"
+        f"planned · {_time_words(report)}"
     )
+
+
+def _time_words(report: Report) -> str:
+    seconds = f"{report.wall_seconds:.1f} s"
+    if not report.legs:
+        # a run from before legs were recorded
+        return f"{seconds} since it was resumed" if report.counts.resumed else seconds
+    if len(report.legs) == 1:
+        return seconds
+    resumed = ", ".join(f"{leg.started_at[:19]}Z" for leg in report.legs[1:])
+    killed = sum(leg.was_killed for leg in report.legs)
+    at_least = "at least " if killed else ""
+    ends = f"; {killed} killed, counted to the last answer" if killed else ""
+    return f"{at_least}{seconds} in {len(report.legs)} legs (resumed {resumed}{ends})"
 
 
 def headline(report: Report, gate: GatePart) -> str:

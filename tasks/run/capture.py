@@ -5,6 +5,7 @@ captures/<run_id>/panel.jsonl              the tasks it asks
 captures/<run_id>/<key>.json               an answer (or abstention)
 captures/<run_id>/<key>.infra-<n>.json     a failure of the tool; executed again on --resume
 captures/<run_id>/session-<id>.json        how a session came up and what it left
+captures/<run_id>/leg-<n>.json             when a process began to work on the run, and for how long
 """
 
 from __future__ import annotations
@@ -237,7 +238,7 @@ class CaptureStore:
         """
         found: dict[str, Capture] = {}
         for path in sorted(self.folder.glob("*.json"), key=_age_of_failure):
-            if path.name == "run.json" or path.name.startswith("session-"):
+            if path.name == "run.json" or path.name.startswith(("session-", "leg-")):
                 continue
             try:
                 capture = capture_from_json(path.read_bytes())
@@ -253,6 +254,23 @@ class CaptureStore:
         return [
             json.loads(path.read_bytes()) for path in sorted(self.folder.glob("session-*.json"))
         ]
+
+    def put_leg(self, number: int, *, started_at: str, seconds: float | None) -> None:
+        """Write when a leg began, and at its end once more, with how long it took."""
+        values = {"started_at": started_at, "seconds": seconds}
+        self.write(f"leg-{number:04d}.json", canonical_json(values))
+
+    def count_legs(self) -> int:
+        """How many legs have begun."""
+        return len(list(self.folder.glob("leg-*.json")))
+
+    def read_legs(self) -> list[dict[str, Any]]:
+        """The records of all legs, oldest first; a file that is none counts as not there."""
+        found = []
+        for path in sorted(self.folder.glob("leg-*.json")):
+            with contextlib.suppress(ValueError):
+                found.append(json.loads(path.read_bytes()))
+        return found
 
     def remove(self) -> None:
         """Remove the folder, once all that it holds has landed in the warehouse.

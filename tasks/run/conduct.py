@@ -29,6 +29,7 @@ from tasks.run.execute import (
 )
 from tasks.run.key import differing_components
 from tasks.run.land import land_answers
+from tasks.run.legs import legs_of
 from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
 from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from tasks.run.recall import find_earlier, find_reusable
@@ -54,6 +55,15 @@ class RunRequest:
     on_progress: Callable[[Progress], None] = lambda _: None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StartedLeg:
+    """What this process does of a run: which leg it is, when it began, by two clocks."""
+
+    number: int
+    started_at: str
+    began: float
+
+
 @dataclass(slots=True, kw_only=True)
 class StartedRun:
     """A run that is being executed. Close it with `finish_run`, or `abandon` it."""
@@ -64,7 +74,7 @@ class StartedRun:
     run: Run
     warehouse: Path
     held: ExitStack
-    started: float
+    leg: StartedLeg
 
     @property
     def run_id(self) -> str:
@@ -110,7 +120,7 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
         StorageError: The warehouse cannot be written.
     """
     prepare_warehouse(request.warehouse)
-    now = dt.datetime.now(dt.UTC)
+    now, began = dt.datetime.now(dt.UTC), time.monotonic()
     is_resume = request.mode == "resume"
     run_id = find_resumable(request.warehouse, request.resume) if is_resume else new_run_id(now)
     with ExitStack() as stack:
@@ -151,6 +161,7 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
         if request.mode == "reuse":
             reusable = [arm for arm in arms if arm.name not in request.always_executed]
             known = _replay(request.warehouse, run_id, store, reusable)
+        leg = _begin_leg(store, manifest, now=now, began=began)
         run = Run(
             run_id=run_id,
             store=store,
@@ -166,9 +177,24 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
             run=run,
             warehouse=request.warehouse,
             held=stack.pop_all(),
-            started=time.monotonic(),
+            leg=leg,
         )
     raise AssertionError("unreachable")
+
+
+def _begin_leg(
+    store: CaptureStore, manifest: Manifest, *, now: dt.datetime, began: float
+) -> StartedLeg:
+    """Write down that a leg begins. What is there already says which one it is; a run from before
+    legs were recorded has had one.
+    """
+    started_at = now.isoformat()
+    number = store.count_legs() + 1
+    if number == 1 and manifest.started_at != started_at:
+        store.put_leg(1, started_at=manifest.started_at, seconds=None)
+        number = 2
+    store.put_leg(number, started_at=started_at, seconds=None)
+    return StartedLeg(number=number, started_at=started_at, began=began)
 
 
 def execute_locally(started: StartedRun, *, concurrency: int) -> None:
@@ -209,6 +235,12 @@ def _land_run(started: StartedRun) -> BuiltReport:
         )
     )
     sessions = tuple(started.store.read_sessions())
+    started.store.put_leg(
+        started.leg.number,
+        started_at=started.leg.started_at,
+        seconds=time.monotonic() - started.leg.began,
+    )
+    legs = legs_of(started.store.read_legs(), captures)
     land_answers(
         started.warehouse,
         started.run_id,
@@ -221,7 +253,8 @@ def _land_run(started: StartedRun) -> BuiltReport:
         tasks=started.evaluation.frozen.tasks,
         captures=captures,
         sessions=sessions,
-        wall_seconds=time.monotonic() - started.started,
+        wall_seconds=sum(leg.seconds for leg in legs),
+        legs=legs,
         status="interrupted" if is_interrupted else "finished",
         invalid=tuple(run.invalid),
         earlier=find_earlier(started.warehouse, started.manifest),
@@ -237,14 +270,14 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     built = build_report(record, read_answer)
     report, manifest = built.report, record.manifest
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
-    started_at = dt.datetime.fromisoformat(manifest.started_at)
     row = {
         "run_id": manifest.run_id,
         "name": manifest.name,
         "status": record.status,
-        "started_at": started_at,
-        "finished_at": _finished_at(record, started_at),
+        "started_at": dt.datetime.fromisoformat(manifest.started_at),
+        "finished_at": max((leg.ended_at for leg in record.legs), default=None),
         "wall_seconds": record.wall_seconds,
+        "legs": [leg.to_row() for leg in record.legs],
         "panel_digest": manifest.panel_digest,
         "lock_digest": manifest.lock_digest,
         "verdict": report.verdict,
@@ -264,13 +297,6 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     }
     write_rows(warehouse, "runs", manifest.run_id, [row])
     return built
-
-
-def _finished_at(record: RunRecord, started_at: dt.datetime) -> dt.datetime:
-    """When the run ended: of a resumed one, the time measured is that of its last part alone."""
-    end = started_at + dt.timedelta(seconds=record.wall_seconds)
-    executed = [c.captured_at for c in record.captures if c.evidence == "executed"]
-    return max([end, *(dt.datetime.fromisoformat(at) for at in executed)])
 
 
 def find_resumable(warehouse: Path, text: str | None) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from pathlib import Path
 from typing import Any
@@ -49,14 +50,67 @@ def test_a_recomputed_report_says_when_it_differs_from_what_was_said(tmp_path: P
     assert any("inconclusive" in text and "measured" in text for text in report.warnings)
 
 
-def test_the_time_of_a_resumed_run_is_not_that_of_all_its_answers(tmp_path: Path) -> None:
+def test_the_time_of_a_resumed_run_is_that_of_all_its_legs(tmp_path: Path) -> None:
+    """And the report says when it was resumed."""
     lab = EvaluationLab(tmp_path).prepare()
     run_id = _interrupt(lab)
+    first = load_report(lab.warehouse, run_id).report
 
     report = lab.run("resume", resume=run_id).report
 
-    assert report.counts.resumed
+    assert len(first.legs) == 1
+    assert report.legs[0] == first.legs[0]
+    assert report.wall_seconds == sum(leg.seconds for leg in report.legs)
+    resumed = f"{report.legs[1].started_at[:19]}Z"
+    assert words.run_line(report).endswith(f" s in 2 legs (resumed {resumed})")
+    assert load_report(lab.warehouse, run_id).report == report
+    (row,) = lab.select("SELECT started_at, finished_at, wall_seconds, legs FROM runs")
+    assert row["wall_seconds"] == report.wall_seconds
+    assert row["started_at"] < row["legs"][1]["started_at"] < row["finished_at"]
+
+
+def test_a_leg_that_was_killed_counts_to_its_last_answer(tmp_path: Path) -> None:
+    """Nobody knows how long it lived after that, and the report says so."""
+    lab = EvaluationLab(tmp_path).prepare()
+    started = lab.start()
+    execute_locally(started, concurrency=1)
+    last = max(capture.captured_at for capture in started.run.done.values())
+    started.abandon()
+
+    report = lab.run("resume", resume=started.run_id).report
+
+    lived = dt.datetime.fromisoformat(last) - dt.datetime.fromisoformat(report.started_at)
+    assert [leg.was_killed for leg in report.legs] == [True, False]
+    assert report.legs[0].seconds == lived.total_seconds()
+    assert " · at least " in words.run_line(report)
+    assert "; 1 killed, counted to the last answer)" in words.run_line(report)
+
+
+def test_a_run_begun_before_legs_were_recorded_is_continued(tmp_path: Path) -> None:
+    """Its first leg began with the run."""
+    lab = EvaluationLab(tmp_path).prepare()
+    run_id = _interrupt(lab)
+    for path in (lab.warehouse / "captures" / run_id).glob("leg-*.json"):
+        path.unlink()
+
+    report = lab.run("resume", resume=run_id).report
+
+    assert [leg.was_killed for leg in report.legs] == [True, False]
+    assert report.legs[0].started_at == report.started_at
+
+
+def test_a_row_from_before_legs_were_recorded_says_what_its_time_is(tmp_path: Path) -> None:
+    """Then it is that of the last leg alone."""
+    lab = EvaluationLab(tmp_path).prepare()
+    run_id = lab.run("resume", resume=_interrupt(lab)).report.run_id
+    path = lab.warehouse / "runs" / f"{run_id}.parquet"
+    pq.write_table(pq.read_table(path).drop_columns(["legs"]), path)
+
+    report = load_report(lab.warehouse, run_id).report
+
+    assert report.legs == []
     assert "since it was resumed" in words.run_line(report)
+    assert lab.coldrun("runs").returncode == 0
 
 
 def test_sessions_whose_end_nobody_saw_are_named(tmp_path: Path) -> None:
