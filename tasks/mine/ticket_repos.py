@@ -78,12 +78,17 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
 
     Raises:
         PanelError: The pattern matches nothing or nearly everything, two repositories have one
-            name, the tickets file is wrong, or `base` is no date.
+            name, the tickets file is wrong, or `base` is no date, or one that leaves nothing.
         RepositoryError: A repository cannot be read.
     """
     pattern = _check_pattern(panel.ticket_pattern)
     after = _parse_moment("base", panel.base)
     until = _parse_moment("head", None if panel.head == "HEAD" else panel.head)
+    if after is not None and until is not None and until <= after:
+        raise PanelError(
+            f"the range {panel.base}..{panel.head} is empty: head is not after base; "
+            "choose an older base"
+        )
     tickets = None
     if panel.tickets:
         ignores_case = bool(compile_pattern(pattern).flags & re.IGNORECASE)
@@ -104,11 +109,12 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
     read = _read_all(queries)
     _check_matches(pattern, read)
     found = _join(read)
+    _check_time(panel, read, found)
     if tickets is not None and not tickets.keys() & found.keys():
         raise PanelError(
             f"commits name {len(found)} tickets, none of which is in {panel.tickets}; "
-            f"compare its ids with what ticket_pattern {panel.ticket_pattern!r} finds"
-            + (f", such as {min(found)!r}" if found else "")
+            f"compare its ids with what ticket_pattern {panel.ticket_pattern!r} finds, such as "
+            f"{min(found)!r}"
         )
     return _assemble(panel, read, found, tickets)
 
@@ -232,6 +238,23 @@ def _check_matches(pattern: str, read: Sequence[RepositoryTickets]) -> None:
             reason = f"{covering} of {commits} subjects match from end to end"
     if reason:
         raise PanelError(f"ticket_pattern {pattern!r} matches nearly everything: {reason}")
+
+
+def _check_time(
+    panel: PanelConfig, read: Sequence[RepositoryTickets], found: Mapping[str, _Found]
+) -> None:
+    """Refuse a base or head that leaves no repository or no ticket."""
+    if not any(one.base for one in read):
+        moment = f"base {panel.base}" if panel.base else f"head {panel.head}"
+        raise PanelError(
+            f"none of {len(read)} repositories has a commit up to {moment}; choose a later date"
+        )
+    if not found:
+        begun = len(frozenset[str]().union(*(one.begun for one in read)))
+        raise PanelError(
+            f"commits name no ticket after base {panel.base} that was not begun before it "
+            f"({begun} were named by then); choose an older base"
+        )
 
 
 def _join(read: Sequence[RepositoryTickets]) -> dict[str, _Found]:

@@ -115,6 +115,24 @@ def test_mine_tickets_head_date_ends_the_range(organisation, mine_tickets):
     assert gold(mine_tickets(head="2020-01-12T12:00:00")) == {"Add the login": ["api", "web"]}
 
 
+@pytest.mark.parametrize(
+    ("dates", "message"),
+    [
+        ({"base": "2021-01-01"}, r"no ticket after base 2021-01-01 .*\(3 were named by then\)"),
+        ({"base": "2020-01-12", "head": "2020-01-11"}, r"2020-01-12\.\.2020-01-11 is empty"),
+        ({"base": "2019-01-01"}, r"none of 3 repositories has a commit up to base 2019-01-01"),
+    ],
+)
+def test_mine_tickets_dates_that_leave_nothing_are_named(
+    organisation, mine_tickets, tmp_path, dates, message
+):
+    """The ids of the tickets file are not what is wrong then."""
+    (tmp_path / "t.csv").write_text("id,title\nAB-1,Login\n")
+    for more in ({}, {"tickets": "t.csv", "keep_unnamed_tickets": True}):
+        with pytest.raises(PanelError, match=message):
+            mine_tickets(**dates, **more)
+
+
 def test_mine_tickets_one_branch_leaves_out_the_others(organisation, mine_tickets):
     """A named branch is read alone, and has to be everywhere."""
     panel = mine_tickets(branch="main")
