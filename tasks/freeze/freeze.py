@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.analyse.measures import parse_measure
+from tasks.analyse.oracles import find_shared_component
 from tasks.analyse.run_analysis import NullGround, measure_nulls
 from tasks.config import Config
 from tasks.errors import PanelError
@@ -131,9 +132,20 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
                     *warn_of_size(len(sampled)),
                     *(f"sealed part: {text}" for text in warn_of_size(sealed_asked) if sealed),
                     *mined.notes,
+                    *_warn_of_oracles(config),
                 ]
             )
         ),
+    )
+
+
+def _warn_of_oracles(config: Config) -> tuple[str, ...]:
+    """A name in `gold_from` that fits no arm refuses nobody a verdict: perhaps it is misspelt."""
+    return tuple(
+        f"gold_from = {name!r} is no arm of this configuration and no arm's component: no arm is "
+        "refused a verdict for it"
+        for name in config.panel.gold_from
+        if not any(find_shared_component(arm.name, arm.component, (name,)) for arm in config.arms)
     )
 
 

@@ -195,6 +195,14 @@ def test_bars_changed_after_a_run_of_an_earlier_panel_are_shown(lab: EvaluationL
     ]
 
 
+def test_freeze_warns_of_gold_from_that_is_no_arm(lab: EvaluationLab) -> None:
+    """A misspelt name would let an arm be measured against itself."""
+    for name, count in (("reader", 0), ("raeder", 1)):
+        lab.write(CONFIG.replace('answer = "set"', f'answer = "set"\ngold_from = "{name}"'))
+        warnings = lab.mine_and_freeze().warnings
+        assert sum(f"gold_from = '{name}' is no arm" in text for text in warnings) == count
+
+
 def test_freeze_without_a_lock_beside_a_ledger_is_refused(lab: EvaluationLab) -> None:
     """What was opened, and read, would be forgotten."""
     lab.files.ledger.write_bytes(b"{}\n")
