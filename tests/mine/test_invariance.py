@@ -10,6 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tasks.config import PanelConfig
+from tasks.errors import PanelError
+from tasks.mine.ticket_repos import mine_ticket_repos
+
 HOSTILE_CONFIG = """
 [diff]
     renames = copies
@@ -167,3 +171,59 @@ def test_mine_any_history_adds_up(build_repository, mine, steps, max_gold, follo
             assert set(items) <= set(panel.items) - {"CHANGES"}
         assert len({task.query for task in panel.tasks}) == len(panel.tasks)
         assert os.environ.get("GIT_DIR") is None
+
+
+NAMINGS = st.lists(
+    st.tuples(
+        st.sampled_from(["api", "web", "shop"]),
+        st.sampled_from(["main", "side"]),
+        st.sampled_from(["AB-1", "AB-2 and AB-3", "AB-4", "no ticket"]),
+        st.integers(0, 3),
+    ),
+    min_size=1,
+    max_size=12,
+)
+
+
+@SLOW
+@given(namings=NAMINGS, has_base=st.booleans())
+def test_mine_tickets_of_any_organisation_is_the_same_everywhere(
+    build_repository, namings, has_base
+):
+    """Order of repositories, kind of clone, locale, time zone and configuration change nothing."""
+    with tempfile.TemporaryDirectory() as folder:
+        root = Path(folder)
+        made = {name: build_repository(root / name) for name in ("api", "web", "shop")}
+        first = 1_600_000_000
+        for repository in made.values():
+            start = repository.commit("start, see AB-0", {"a": "0"}, date=first)
+            repository.branch("side", start)
+        for name, branch, text, hours in namings:  # Several commits have one moment.
+            moment = first + 86_400 + 3_600 * hours
+            made[name].commit(f"{text}: part of {name}", {"a": text}, branch=branch, date=moment)
+        base = {"base": "2020-09-13T20:00:00"} if has_base else {}
+
+        def mine_all(places):
+            pattern = r"[A-Z]+-\d+"
+            spec = PanelConfig(
+                kind="ticket-repos", repos=places, ticket_pattern=pattern, max_gold=3, **base
+            )
+            try:
+                return mine_ticket_repos(spec, config_dir=root, scratch=root / "scratch")
+            except PanelError as error:
+                return str(error)
+
+        expected = mine_all(tuple(made))
+        if not isinstance(expected, str):
+            assert expected.candidates == len(expected.tasks) + sum(expected.drops.values())
+        for name, repository in made.items():
+            repository.git("clone", "-q", "--bare", ".", str(root / f"bare/{name}.git"))
+            repository.git("clone", "-q", ".", str(root / f"work/{name}"))
+        config = root / "config"
+        config.write_text(HOSTILE_CONFIG)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("GIT_CONFIG_GLOBAL", str(config))
+            patch.setenv("TZ", "Pacific/Chatham")
+            patch.setenv("LC_ALL", "tr_TR.UTF-8")
+            for places in (tuple(made)[::-1], ("bare/*",), ("work/*",)):
+                assert mine_all(places) == expected
