@@ -7,12 +7,54 @@ import difflib
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator, model_validator
+from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from tasks.config_arms import (
+    ARM_KINDS,
+    ArmConfig,
+    Bm25Arm,
+    BuiltinArm,
+    CommandArm,
+    GrepArm,
+    HttpArm,
+    McpArm,
+    ProcessArm,
+    ServerArm,
+    ToolCall,
+)
+from tasks.config_section import Section
 from tasks.errors import ConfigError
 from tasks.records import AnswerKind
+
+__all__ = [
+    "DEFAULT_EXCLUDE_GOLD",
+    "NULL_NAMES",
+    "ArmConfig",
+    "BarConfig",
+    "Bm25Arm",
+    "BuiltinArm",
+    "CommandArm",
+    "Config",
+    "GrepArm",
+    "HoldoutConfig",
+    "HttpArm",
+    "McpArm",
+    "MeasureConfig",
+    "PanelConfig",
+    "PanelUse",
+    "ProcessArm",
+    "ProductConfig",
+    "RunConfig",
+    "SampleConfig",
+    "Section",
+    "ServerArm",
+    "SplitConfig",
+    "ToolCall",
+    "load_config",
+    "parse_config",
+]
 
 DEFAULT_EXCLUDE_GOLD = (
     "CHANGES*",
@@ -32,29 +74,6 @@ DEFAULT_EXCLUDE_GOLD = (
     ".pre-commit-config.yaml",
 )
 """Files that change with everything: changelogs, lock files and CI (gitignore patterns)."""
-
-DEFAULT_INFRA_PATTERNS = (
-    r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",
-    r"still indexing",
-    r"timed? ?out",
-    r"connection (?:refused|reset|closed)",
-    r"internal (?:server )?error",
-    r"rate limit",
-    r"project path (?:is )?not set",
-)
-"""A tool that says one of these with a success status has failed (case-insensitive regex)."""
-
-DEFAULT_EMPTY_PATTERNS = (
-    r"\b(?:no|0|zero)\b[^.\n]{0,40}\b(?:results?|match(?:es)?|files?|hits?|documents?)\b",
-    r"\b(?:nothing|none|not) (?:was |were )?found\b",
-)
-"""A tool that says one of these in a short text has honestly found nothing."""
-
-
-class Section(BaseModel):
-    """A table of the file: frozen, and strict about its keys."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PanelConfig(Section):
@@ -183,87 +202,6 @@ class ProductConfig(Section):
     setup_env: tuple[str, ...] = ()
 
 
-class ToolCall(Section):
-    """One call of an MCP tool while a session is prepared, repeated until it is ready."""
-
-    tool: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    until: str | None = None
-    every_seconds: float = Field(default=0.5, gt=0)
-    timeout_seconds: float = Field(default=300, gt=0)
-
-
-class BuiltinArm(Section):
-    """Settings that every kind of arm has."""
-
-    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
-    role: Literal["candidate", "control", "floor"] = "candidate"
-    trials: int = Field(default=1, ge=1)
-    sessions: int = Field(default=1, ge=1)
-    order: Literal["any", "fixed"] = "any"
-    knowledge_cutoff: dt.date | None = None
-    component: str | None = None
-
-
-class GrepArm(BuiltinArm):
-    """`kind = "grep"`: the words of the query against file contents."""
-
-    kind: Literal["grep"]
-
-
-class Bm25Arm(BuiltinArm):
-    """`kind = "bm25"`: BM25 over identifier-aware tokens."""
-
-    kind: Literal["bm25"]
-    k1: float = Field(default=1.5, gt=0)
-    b: float = Field(default=0.75, ge=0, le=1)
-
-
-class ProcessArm(BuiltinArm):
-    """Settings of arms that run a program of their own."""
-
-    argv: tuple[str, ...] = Field(min_length=1)
-    adapter: str | None = None
-    files: tuple[str, ...] = ()
-    binaries: tuple[str, ...] = ()
-    env: tuple[str, ...] = ()
-    set_env: dict[str, str] = Field(default_factory=dict)
-    writes: tuple[str, ...] = ()
-    timeout_seconds: float = Field(default=60, gt=0)
-    startup_timeout_seconds: float = Field(default=120, gt=0)
-    retries: int = Field(default=0, ge=0)
-    max_output_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
-    infra_patterns: tuple[str, ...] = DEFAULT_INFRA_PATTERNS
-    empty_patterns: tuple[str, ...] = DEFAULT_EMPTY_PATTERNS
-    items: str | None = None
-    items_regex: str | None = None
-
-    @model_validator(mode="after")
-    def _one_parser(self) -> ProcessArm:
-        if self.items is not None and self.items_regex is not None:
-            raise ValueError("an arm takes `items` (JSON path) or `items_regex`, not both")
-        return self
-
-
-class CommandArm(ProcessArm):
-    """`kind = "command"`: a JSON Lines session, or one process per task."""
-
-    kind: Literal["command"]
-    mode: Literal["session", "per-task"] = "session"
-
-
-class McpArm(ProcessArm):
-    """`kind = "mcp"`: a server over stdio."""
-
-    kind: Literal["mcp"]
-    prepare: tuple[ToolCall, ...] = ()
-    tool: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
-
-
-ArmConfig = Annotated[GrepArm | Bm25Arm | CommandArm | McpArm, Field(discriminator="kind")]
-
-
 class RunConfig(Section):
     """`[run]`: how a run executes."""
 
@@ -375,7 +313,7 @@ def parse_config(data: dict[str, Any], *, source: str = "the configuration") -> 
 
 def _describe_errors(error: ValidationError) -> Iterator[str]:
     for problem in error.errors(include_url=False):
-        where = [part for part in problem["loc"] if part not in _ARM_KINDS]
+        where = [part for part in problem["loc"] if part not in ARM_KINDS]
         name = _dotted(where)
         match problem["type"]:
             case "extra_forbidden":
@@ -383,10 +321,10 @@ def _describe_errors(error: ValidationError) -> Iterator[str]:
             case "missing":
                 yield f"`{name}` is missing"
             case "union_tag_not_found":
-                yield f"`{name}` needs a `kind`: {', '.join(_ARM_KINDS)}"
+                yield f"`{name}` needs a `kind`: {', '.join(ARM_KINDS)}"
             case "union_tag_invalid":
                 got = problem.get("ctx", {}).get("tag")
-                yield f"`{name}`: kind {got!r} is not one of {', '.join(_ARM_KINDS)}"
+                yield f"`{name}`: kind {got!r} is not one of {', '.join(ARM_KINDS)}"
             case "value_error":
                 message = problem["msg"].removeprefix("Value error, ")
                 yield f"`{name}`: {message}" if name else message
@@ -408,13 +346,6 @@ def _dotted(parts: list[int | str]) -> str:
     return text
 
 
-_ARM_KINDS: dict[str, type[BaseModel]] = {
-    "grep": GrepArm,
-    "bm25": Bm25Arm,
-    "command": CommandArm,
-    "mcp": McpArm,
-}
-
 _SECTIONS: dict[str, type[BaseModel]] = {
     "panel": PanelConfig,
     "used_for": PanelUse,
@@ -434,5 +365,5 @@ def _known_keys(location: tuple[int | str, ...]) -> list[str]:
     model: type[BaseModel] = Config
     for part in location[:-1]:
         if isinstance(part, str):
-            model = _ARM_KINDS.get(part) or _SECTIONS.get(part) or model
+            model = ARM_KINDS.get(part) or _SECTIONS.get(part) or model
     return list(model.model_fields)

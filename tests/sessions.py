@@ -16,7 +16,7 @@ import pytest
 
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.command import open_command_session
-from tasks.config import CommandArm, McpArm, ProductConfig
+from tasks.config import CommandArm, ProcessArm, ProductConfig
 from tasks.git.repository import Repository
 from tasks.records import Question
 from tasks.run.points import prepare_point
@@ -132,7 +132,7 @@ class Lab:
 
     def context(
         self,
-        arm: CommandArm | McpArm,
+        arm: ProcessArm,
         *,
         point: Point | None = None,
         corpus: Corpus | None = None,

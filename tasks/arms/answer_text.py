@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from tasks.config import CommandArm, McpArm
-
 FENCED = re.compile(r"```[\w.+-]*\n(.*?)```", re.DOTALL)
 MISSING = object()
 SHORT_TEXT = 2000
@@ -26,38 +24,21 @@ class MalformedError(UnreadableError, ValueError):
     """A protocol line that is not one."""
 
 
-def read_protocol_line(raw: str | bytes) -> dict[str, Any]:
-    """A line of the JSON Lines protocol. Raises ValueError when it is not a JSON object."""
+def read_json(raw: str | bytes, *, expected: str = "JSON") -> Any:
+    """The value of a text that is JSON. Raises ValueError when it is none."""
     try:
-        value = json.loads(raw)
+        return json.loads(raw)
     except (ValueError, RecursionError):
         text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
-        raise MalformedError(f"expected a JSON object, found {shorten(text)}") from None
+        raise MalformedError(f"expected {expected}, found {shorten(text)}") from None
+
+
+def read_protocol_line(raw: str | bytes) -> dict[str, Any]:
+    """A line of the JSON Lines protocol. Raises ValueError when it is not a JSON object."""
+    value = read_json(raw, expected="a JSON object")
     if not isinstance(value, dict):
         raise MalformedError(f"expected a JSON object, found {shorten(str(value))}")
     return value
-
-
-def answer_parts(raw: str, arm: CommandArm | McpArm) -> tuple[list[Any], list[str]]:
-    """The JSON documents and the texts of an answer."""
-    if not isinstance(arm, McpArm):
-        return list(json_documents([raw])), [raw]
-    result = read_protocol_line(raw)
-    texts = [
-        block["text"]
-        for block in result.get("content") or []
-        if isinstance(block, dict) and isinstance(block.get("text"), str)
-    ]
-    documents = []
-    structured = result.get("structuredContent")
-    if structured is not None:
-        documents.append(structured)
-        # The SDK wraps what is no object as {"result": …}, text that holds JSON included.
-        if isinstance(structured, dict) and structured.keys() == {"result"}:
-            inner = structured["result"]
-            documents += json_documents([inner]) if isinstance(inner, str) else [inner]
-    documents += json_documents(texts)
-    return documents, texts
 
 
 def json_documents(texts: Iterable[str]) -> Iterator[Any]:

@@ -13,16 +13,14 @@ from typing import Any
 
 from tasks.arms.base import Point
 from tasks.canonical import canonical_json
-from tasks.config import CommandArm, McpArm, ProductConfig
+from tasks.config import ProcessArm, ProductConfig
 from tasks.errors import ConfigError
 from tasks.run.search_path import session_search_path
 
 BYTECODE_FOLDER = "__pycache__"
 
 
-def declared_files(
-    arm: CommandArm | McpArm, *, config_dir: Path, has_product: bool
-) -> tuple[str, ...]:
+def declared_files(arm: ProcessArm, *, config_dir: Path, has_product: bool) -> tuple[str, ...]:
     """The arm's files beside the configuration: adapter, `files`, and without a product also
     every relative word of the command line that names a file or folder there.
 
@@ -47,7 +45,7 @@ def declared_files(
     return tuple(dict.fromkeys(names))
 
 
-def absolute_files(arm: CommandArm | McpArm) -> tuple[str, ...]:
+def absolute_files(arm: ProcessArm) -> tuple[str, ...]:
     """The files that the command line names by their absolute paths, the program's own left out.
 
     They are run from where they lie, so nothing but their digest tells when they change.
@@ -144,7 +142,7 @@ def _feed_file(digest: Any, path: Path) -> None:
         digest.update(b"link:" + os.fsencode(os.readlink(path)))  # noqa: PTH115
 
 
-def find_binaries(arm: CommandArm | McpArm, point: Point | None) -> dict[str, str]:
+def find_binaries(arm: ProcessArm, point: Point | None) -> dict[str, str]:
     """Declared programs, and the arm's own where it is not part of the product: place and digest.
 
     Raises:
@@ -160,6 +158,8 @@ def find_binaries(arm: CommandArm | McpArm, point: Point | None) -> dict[str, st
                 "it, or name it by its path"
             )
         found[name] = _describe_binary(place)
+    if not arm.argv:
+        return found
     program = arm.argv[0]
     if program not in found and "{" not in program:
         is_relative = "/" in program and not Path(program).is_absolute()

@@ -6,20 +6,20 @@ import json
 import re
 from collections.abc import Sequence
 
+from tasks.arms.answer_parts import answer_parts
 from tasks.arms.answer_text import (
     ERROR_FIELDS,
     SHORT_TEXT,
     STATUS_FIELDS,
-    answer_parts,
     field_texts,
 )
 from tasks.arms.parse import parse_answer
-from tasks.config import CommandArm, McpArm
+from tasks.config import ProcessArm
 
 
 def find_failure(
     raw: str,
-    arm: CommandArm | McpArm,
+    arm: ProcessArm,
     *,
     echoes: Sequence[str] = (),
     patterns: Sequence[str] | None = None,

@@ -1,4 +1,4 @@
-"""Arms that are MCP servers over stdio: prepared by calls of their tools, asked by one more."""
+"""Arms that are MCP servers: prepared by calls of their tools, asked by one more."""
 
 from __future__ import annotations
 
@@ -15,11 +15,17 @@ from tasks.arms.answer_text import SHORT_TEXT
 from tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.failures import find_failure
+from tasks.arms.http_server import ListeningServer, ServerStartError, start_server
+from tasks.arms.http_settings import HttpSettings, read_settings
+from tasks.arms.http_variables import require_variables
 from tasks.arms.mcp_connection import (
     ServerConnection,
     ServerError,
     ServerTimeoutError,
+    Transport,
 )
+from tasks.arms.mcp_http import HttpTransport
+from tasks.arms.mcp_stdio import StdioTransport
 from tasks.arms.parse import parse_answer
 from tasks.arms.per_base import WorkspaceSession, open_per_base
 from tasks.arms.templates import fill_arguments, fill_text, question_values
@@ -39,7 +45,8 @@ def open_mcp_session(context: SessionContext) -> Session:
     opens, and its answers are `infra`.
 
     Raises:
-        ConfigError: The arm is no `mcp` arm, or a declared file is missing.
+        ConfigError: The arm is no `mcp` arm, a declared file is missing, or a variable that a
+            header needs is not set.
         UsageError: The scratch folder lies inside a git repository.
         StorageError: The scratch folder cannot be written.
         RepositoryError: The corpus cannot be read.
@@ -51,6 +58,7 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     arm = context.arm
     if not isinstance(arm, McpArm):
         raise ConfigError(f"arm {arm.name!r} is of kind {arm.kind!r}, not `mcp`")
+    require_variables(arm)
     workspace = open_workspace(context, arm, root=root)
     session = McpSession(context=context, arm=arm, workspace=workspace)
     try:
@@ -73,6 +81,8 @@ class McpSession:
     workspace: Workspace
     _start: SessionStart = field(default_factory=SessionStart)
     _server: ServerConnection | None = None
+    _listener: ListeningServer | None = None
+    _settings: HttpSettings | None = None
     _start_failure: str | None = None
     _failed_starts: int = 0
     _restarts: int = 0
@@ -100,6 +110,8 @@ class McpSession:
         """Kill the process group, from any thread."""
         self._aborted.set()
         with self._lock:
+            if self._listener is not None:
+                self._listener.kill()
             if self._server is not None:
                 self._server.kill()
 
@@ -122,22 +134,16 @@ class McpSession:
         """Start and prepare the server; a failure is kept for the next answer."""
         began = time.monotonic()
         self._start_failure = None
-        values = self.workspace.values
-        server = ServerConnection(
-            argv=[fill_text(text, values) for text in self.arm.argv],
-            cwd=self.workspace.cwd,
-            environment=self.workspace.environment,
-            log=self.workspace.log,
-            max_line_bytes=self.arm.max_output_bytes,
-            root=self.workspace.corpus_dir,
-        )
-        with self._lock:
-            self._server = server
-            if self._aborted.is_set():
-                server.kill()
         name: str | None = None
         ready = began
         try:
+            server = ServerConnection(
+                transport=self._open_transport(), root=self.workspace.corpus_dir
+            )
+            with self._lock:
+                self._server = server
+                if self._aborted.is_set():
+                    server.kill()
             greeting = server.open(timeout_seconds=self.arm.startup_timeout_seconds)
             name, ready = greeting.name, time.monotonic()
             for tool in (*(call.tool for call in self.arm.prepare), self.arm.tool):
@@ -158,6 +164,48 @@ class McpSession:
             name=name,
         )
 
+    def _open_transport(self) -> Transport:
+        """The way to the server; one that listens is started for it.
+
+        Raises:
+            ServerError: It did not start.
+        """
+        arm, workspace = self.arm, self.workspace
+        if arm.url is None:
+            return StdioTransport(
+                argv=[fill_text(text, workspace.values) for text in arm.argv],
+                cwd=workspace.cwd,
+                environment=workspace.environment,
+                log=workspace.log,
+                max_line_bytes=arm.max_output_bytes,
+            )
+        if self._settings is None:
+            self._settings = read_settings(arm, url=arm.url.replace("{port}", "1"))
+        server = None
+        if arm.argv:
+            try:
+                server = start_server(
+                    arm.argv,
+                    workspace,
+                    timeout_seconds=arm.startup_timeout_seconds,
+                    on_started=self._keep_listener,
+                )
+            except ServerStartError as error:
+                raise ServerError(str(error)) from None
+        port = "" if server is None else str(server.port)
+        return HttpTransport(
+            url=arm.url.replace("{port}", port),
+            settings=self._settings,
+            max_bytes=arm.max_output_bytes,
+            server=server,
+        )
+
+    def _keep_listener(self, listener: ListeningServer) -> None:
+        with self._lock:
+            self._listener = listener
+            if self._aborted.is_set():
+                listener.kill()
+
     def _prepare(self, server: ServerConnection, call: ToolCall) -> None:
         """Call a tool until it says it is ready. Raises ServerError when it never does."""
         deadline = time.monotonic() + call.timeout_seconds
@@ -170,7 +218,7 @@ class McpSession:
                 raise ServerError(
                     f"{call.tool!r} did not return within {call.timeout_seconds:g} s"
                 ) from None
-            said = _result_text(result)
+            said = self._conceal(_result_text(result))
             if self._is_ready(call, result, said):
                 return
             if time.monotonic() + call.every_seconds >= deadline:
@@ -219,7 +267,7 @@ class McpSession:
         seconds: float,
         log_start: int,
     ) -> Tried:
-        raw = result.model_dump_json(by_alias=True, exclude_none=True)
+        raw = self._conceal(result.model_dump_json(by_alias=True, exclude_none=True))
         event = ComponentEvent(
             name=self.arm.tool,
             position=0,
@@ -228,7 +276,8 @@ class McpSession:
         )
         failure: str | None
         if result.isError:
-            failure = f"the tool reports an error: {_shorten(_result_text(result))}"
+            said = self._conceal(_result_text(result))
+            failure = f"the tool reports an error: {_shorten(said)}"
         else:
             failure = find_failure(
                 raw, self.arm, echoes=tuple(question_values(question.query).values())
@@ -262,10 +311,13 @@ class McpSession:
         self._start_server()
         return "the session was ended" if self._aborted.is_set() else self._start_failure
 
+    def _conceal(self, text: str) -> str:
+        return text if self._settings is None else self._settings.conceal(text)
+
     def _infra(self, reason: str, *, log_start: int, seconds: float = 0.0) -> Tried:
         return Tried(
             status="infra",
-            reason=reason,
+            reason=self._conceal(reason),
             stderr=self.workspace.read_log(since=log_start),
             seconds=seconds,
             is_final=self._aborted.is_set(),

@@ -18,20 +18,20 @@ from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.filter import Filter
 from jsonpath_ng.ext.parser import parse as parse_json_path
 
+from tasks.arms.answer_parts import answer_parts
 from tasks.arms.answer_text import (
     MISSING,
     SHORT_TEXT,
     STATUS_FIELDS,
     MalformedError,
     UnreadableError,
-    answer_parts,
     dump,
     field_texts,
     json_documents,
     read_protocol_line,
     shorten,
 )
-from tasks.config import Bm25Arm, CommandArm, GrepArm, McpArm, ProcessArm
+from tasks.config import Bm25Arm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
 from tasks.git.paths import encode_path
 from tasks.records import AnswerKind
 
@@ -50,7 +50,7 @@ class ParsedAnswer:
 
 def parse_answer(
     raw: str,
-    arm: GrepArm | Bm25Arm | CommandArm | McpArm,
+    arm: GrepArm | Bm25Arm | ProcessArm,
     *,
     answer: AnswerKind,
     corpus_dir: str | None,
@@ -58,8 +58,8 @@ def parse_answer(
     """The items that a raw answer names.
 
     Args:
-        raw: The answer as the arm gave it: a protocol line, a program's output, or the JSON of an
-            MCP tool result.
+        raw: The answer as the arm gave it: a protocol line, a program's output, the JSON of an
+            MCP tool result, or the body of an HTTP response.
         arm: The arm's configuration; it says how its answers are read.
         answer: For a ranking, items are normalised to paths of the corpus, and nothing found is
             an abstention. For a set, items are plain names, and nothing found is the empty set.
@@ -70,8 +70,8 @@ def parse_answer(
         `items_regex`, or names paths outside the corpus.
     """
     try:
-        if isinstance(arm, McpArm):
-            found = _read_tool_result(raw, arm)
+        if isinstance(arm, (McpArm, HttpArm)):
+            found = _read_result(raw, arm)
         elif isinstance(arm, CommandArm) and arm.mode == "per-task":
             found = _read_output(raw, arm)
         else:
@@ -130,8 +130,8 @@ def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
     )
 
 
-def _read_tool_result(raw: str, arm: McpArm) -> list[str]:
-    """The items of an MCP tool result: from its structured content, else from its text."""
+def _read_result(raw: str, arm: McpArm | HttpArm) -> list[str]:
+    """The items of a result: of an MCP tool's structured content, else its text; or of a body."""
     documents, texts = answer_parts(raw, arm)
     if arm.items_regex is not None:
         structured = [dump(document) for document in documents] if not texts else []

@@ -45,8 +45,8 @@ class PerBaseSession:
 
     @property
     def start(self) -> SessionStart:
-        """How the first of the sessions came up."""
-        return self._start
+        """How the first of the sessions came up; a name may be known with the first answer only."""
+        return replace(self._start, name=self._start.name or self.inner.start.name)
 
     def ask(self, question: Question) -> Reply:
         """Answer one question; see `Session.ask`."""

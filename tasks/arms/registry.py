@@ -28,3 +28,7 @@ def open_session(context: SessionContext) -> Session:
             from tasks.arms.mcp import open_mcp_session
 
             return open_mcp_session(context)
+        case "http":
+            from tasks.arms.http import open_http_session
+
+            return open_http_session(context)

@@ -10,7 +10,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from tasks.config import CommandArm, Config, McpArm
+from tasks.config import Config
 from tasks.errors import ConfigError, UsageError
 from tasks.history.build import build_history
 from tasks.history.campaign import (
@@ -147,19 +147,17 @@ def require_product_arm(config: Config) -> None:
     Raises:
         ConfigError: All arms are built in.
     """
-    if not any(isinstance(arm, (CommandArm, McpArm)) for arm in config.arms):
+    if not any(arm.runs_program for arm in config.arms):
         raise ConfigError(
             "no arm runs the product, so nothing could differ between its commits; add an "
-            '[[arm]] of kind "command" or "mcp"'
+            "[[arm]] with the `argv` of a program in it"
         )
 
 
 def fresh_arms(config: Config) -> frozenset[str]:
     """The arms that are executed at every point: all but candidates that run the product."""
     return frozenset(
-        arm.name
-        for arm in config.arms
-        if arm.role != "candidate" or not isinstance(arm, (CommandArm, McpArm))
+        arm.name for arm in config.arms if arm.role != "candidate" or not arm.runs_program
     )
 
 

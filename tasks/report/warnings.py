@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tasks.analyse.oracles import find_shared_component
 from tasks.analyse.score_table import ArmAnswers
+from tasks.config import ServerArm
 from tasks.freeze.distribution import describe_distribution
 from tasks.report.doubts import EarlierRuns, doubt_arm
 from tasks.report.model import ArmPart
@@ -38,6 +39,7 @@ def collect_warnings(
                 f"{arm_config.name}: the gold was produced with {shared!r}; whatever is compared "
                 "with this arm is at a disadvantage, and its bars are not judged"
             )
+    yield from _unidentified(record)
     yield from _unseen_ends(record)
     yield from _degraded(record)
     yield from _infra(answers)
@@ -53,6 +55,19 @@ def collect_warnings(
         earlier = record.earlier.get(arm.name, EarlierRuns())
         primary = manifest.config.primary
         yield from doubt_arm(arm, answers[arm.name], captures, earlier, primary=primary)
+
+
+def _unidentified(record: RunRecord) -> Iterator[str]:
+    """Arms that answer from where coldrun cannot see, and may be another thing at any time."""
+    reuse = "its answers are never reused"
+    if record.manifest.mode == "reuse":
+        reuse = "it was executed in spite of --reuse"
+    for arm in record.manifest.config.arms:
+        if isinstance(arm, ServerArm) and not arm.is_identified:
+            yield (
+                f"{arm.name}: answered by {arm.url}, which coldrun cannot identify: nothing tells "
+                f"whether it changed during this run or since, so {reuse}"
+            )
 
 
 def _unseen_ends(record: RunRecord) -> Iterator[str]:

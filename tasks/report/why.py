@@ -107,7 +107,7 @@ def why_lines(found: Explanation) -> Iterator[str]:
     if not found.others:
         yield "  no other run asked this question of this arm"
     for other in found.others:
-        yield from _other_lines(other)
+        yield from _other_lines(other, is_identified=found.is_identified)
 
 
 def why_markdown(found: Explanation) -> str:
@@ -115,10 +115,12 @@ def why_markdown(found: Explanation) -> str:
     return "\n".join(outline(why_lines(found)))
 
 
-def _other_lines(other: OtherAnswer) -> Iterator[str]:
+def _other_lines(other: OtherAnswer, *, is_identified: bool) -> Iterator[str]:
     head = f"  run {other.run_id} ({other.evidence} {other.captured_at})"
     if other.status == "infra":
         yield f"{head}: failed there, nothing to reuse"
+    elif not other.differences and not is_identified:
+        yield f"{head}: same key, which says nothing of what answered"
     elif not other.differences:
         yield f"{head}: same key, a hit for --reuse"
     else:

@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.arms.base import Point
+from tasks.arms.http_variables import require_variables
 from tasks.canonical import canonical_json
+from tasks.config import ServerArm
 from tasks.errors import UsageError
 from tasks.report.build import BuiltReport, build_report
 from tasks.report.record import RunRecord
@@ -96,6 +98,7 @@ def check_request(evaluation: Evaluation, request: RunRequest, *, revision: str 
     """Refuse quickly what cannot be run, before a server is started for it.
 
     Raises:
+        ConfigError: A variable that an arm needs is not set.
         UsageError: There is nothing to resume, or no product to check out.
         LockError, RepositoryError: The corpus is not there.
         StorageError: The warehouse cannot be written.
@@ -104,6 +107,9 @@ def check_request(evaluation: Evaluation, request: RunRequest, *, revision: str 
         raise UsageError(
             f"--commit {revision}: {evaluation.config_path} has no [product] to check out"
         )
+    for arm in evaluation.config.arms:
+        if isinstance(arm, ServerArm):
+            require_variables(arm)
     prepare_warehouse(request.warehouse)
     if request.mode == "resume":
         find_resumable(request.warehouse, request.resume)

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tasks.arms.artifacts import BYTECODE_FOLDER, declared_files
 from tasks.arms.base import Point, SessionContext
-from tasks.config import CommandArm, McpArm, ProcessArm
+from tasks.config import ProcessArm
 from tasks.errors import StorageError
 from tasks.records import SessionEnd
 from tasks.run.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
@@ -121,7 +121,7 @@ class Workspace:
 
 
 def open_workspace(
-    context: SessionContext, arm: CommandArm | McpArm, *, root: Path | None = None
+    context: SessionContext, arm: ProcessArm, *, root: Path | None = None
 ) -> Workspace:
     """Make the private folders of one session, at `root` or at a new place.
 
@@ -179,7 +179,7 @@ def _release(locks: Iterable[FileLock]) -> None:
         lock.release()
 
 
-def _inject_files(context: SessionContext, arm: CommandArm | McpArm, target: Path) -> Path:
+def _inject_files(context: SessionContext, arm: ProcessArm, target: Path) -> Path:
     """Copy the arm's declared files, each where it stood relative to the configuration.
 
     Returns:

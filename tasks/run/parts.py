@@ -18,8 +18,9 @@ from tasks.arms.artifacts import (
     find_binaries,
 )
 from tasks.arms.base import Point
+from tasks.arms.http_variables import credential_variables
 from tasks.canonical import canonical_json
-from tasks.config import ArmConfig, CommandArm, McpArm, ProductConfig
+from tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
 from tasks.run.point_use import built_digest
 from tasks.run.search_path import session_search_path
 
@@ -58,26 +59,34 @@ def arm_key_parts(
     artifacts: dict[str, str] = {}
     binaries: dict[str, str] = {}
     environment: dict[str, Any] = {}
-    is_process = isinstance(arm, (CommandArm, McpArm))
-    if isinstance(arm, (CommandArm, McpArm)):
+    if isinstance(arm, ProcessArm):
         for name in declared_files(arm, config_dir=config_dir, has_product=point is not None):
             artifacts[name] = digest_path(config_dir / name)
         artifacts.update({name: digest_path(Path(name)) for name in absolute_files(arm)})
         binaries = find_binaries(arm, point)
         environment = {
-            "env": {name: os.environ.get(name) for name in arm.env},
+            "env": {name: os.environ.get(name) for name in _deciding_variables(arm)},
             "set_env": arm.set_env,
             "path": session_search_path(),
         }
-    if is_process and product is not None and point is not None:
+    if arm.runs_program and product is not None and point is not None:
         artifacts["setup"] = digest_setup(product, config_dir=config_dir)
     return ArmKeyParts(
         artifacts=artifacts,
-        product=_identify_point(point) if is_process and point is not None else None,
+        product=_identify_point(point) if arm.runs_program and point is not None else None,
         interpreter=describe_interpreter(),
         binaries=binaries,
         environment=hashlib.sha256(canonical_json(environment)).hexdigest(),
     )
+
+
+def _deciding_variables(arm: ProcessArm) -> tuple[str, ...]:
+    """The declared variables whose values can decide an answer: of an endpoint that coldrun does
+    not start, not those that only say who asks."""
+    if not isinstance(arm, ServerArm) or arm.runs_program:
+        return arm.env
+    credentials = credential_variables(arm)
+    return tuple(name for name in arm.env if name not in credentials)
 
 
 def _identify_point(point: Point) -> dict[str, str]:

@@ -10,7 +10,7 @@ from typing import Any
 from tasks.arms.artifacts import declared_files
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.registry import open_session
-from tasks.config import ArmConfig, CommandArm, Config, McpArm, ProcessArm, load_config
+from tasks.config import ArmConfig, Config, ProcessArm, load_config
 from tasks.errors import ConfigError, LockError
 from tasks.freeze.check import check_bars, check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
@@ -154,9 +154,7 @@ def plan_arms(
             open_session=_opener(evaluation, arm, setting),
             sessions=arm.sessions,
             is_ordered=arm.order == "fixed",
-            is_dirty=(
-                setting.point is not None and setting.point.is_dirty and isinstance(arm, ProcessArm)
-            ),
+            is_dirty=setting.point is not None and setting.point.is_dirty and arm.runs_program,
         )
         for arm in evaluation.config.arms
     )
@@ -195,6 +193,7 @@ def identify_arm(
         interpreter=parts.interpreter,
         binaries=parts.binaries,
         environment=parts.environment,
+        is_identified=arm.is_identified,
     )
 
 
@@ -204,8 +203,6 @@ def _refuse_gold(arm: ProcessArm, evaluation: Evaluation, *, has_product: bool) 
     Raises:
         ConfigError: A declared file is the panel, or a folder that holds it.
     """
-    if not isinstance(arm, (CommandArm, McpArm)):
-        return
     panel, folder = evaluation.config.panel, evaluation.config_dir
     sources = [folder / name for name in (panel.file, panel.tickets) if name is not None]
     gold = [path.resolve() for path in (EvaluationFiles(evaluation.config_path).panel, *sources)]
@@ -231,7 +228,7 @@ def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> OpenSes
                 k=config.k,
                 seed=config.sample.seed,
                 trial=trial,
-                point=setting.point,
+                point=setting.point if arm.runs_program else None,
                 config_dir=evaluation.config_dir,
                 scratch=evaluation.scratch,
                 run_id=setting.run_id,

@@ -1,0 +1,40 @@
+"""The variables of the user's that requests to an arm's endpoint are made with."""
+
+from __future__ import annotations
+
+import os
+
+from tasks.config import ServerArm
+from tasks.config_arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
+from tasks.errors import ConfigError
+
+
+def header_variables(arm: ServerArm) -> tuple[str, ...]:
+    """The variables that the arm's headers are filled from, in order."""
+    named = [name for text in arm.headers.values() for name in HEADER_VARIABLE.findall(text)]
+    return tuple(dict.fromkeys(named))
+
+
+def credential_variables(arm: ServerArm) -> tuple[str, ...]:
+    """The variables that only say who asks: their values are part of no key."""
+    named = [
+        name
+        for header, text in arm.headers.items()
+        if header.lower() in CREDENTIAL_HEADERS
+        for name in HEADER_VARIABLE.findall(text)
+    ]
+    return tuple(dict.fromkeys(named))
+
+
+def require_variables(arm: ServerArm) -> None:
+    """Refuse an arm whose headers cannot be filled.
+
+    Raises:
+        ConfigError: A variable that a header needs is not set.
+    """
+    missing = [name for name in header_variables(arm) if not os.environ.get(name)]
+    if missing:
+        raise ConfigError(
+            f"arm {arm.name!r}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not "
+            f"set, and the requests need it; `export {missing[0]}=…` and try again"
+        )

@@ -1,0 +1,246 @@
+"""`[[arm]]`: the settings of each kind of arm."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
+
+from pydantic import BaseModel, Field, model_validator
+
+from tasks.config_section import Section
+
+DEFAULT_INFRA_PATTERNS = (
+    r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",
+    r"still indexing",
+    r"timed? ?out",
+    r"connection (?:refused|reset|closed)",
+    r"internal (?:server )?error",
+    r"rate limit",
+    r"project path (?:is )?not set",
+)
+"""A tool that says one of these with a success status has failed (case-insensitive regex)."""
+
+DEFAULT_EMPTY_PATTERNS = (
+    r"\b(?:no|0|zero)\b[^.\n]{0,40}\b(?:results?|match(?:es)?|files?|hits?|documents?)\b",
+    r"\b(?:nothing|none|not) (?:was |were )?found\b",
+)
+"""A tool that says one of these in a short text has honestly found nothing."""
+
+HEADER_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+"""`${NAME}` in a header: the value of a declared variable."""
+
+CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key")
+
+
+class ToolCall(Section):
+    """One call of an MCP tool while a session is prepared, repeated until it is ready."""
+
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    until: str | None = None
+    every_seconds: float = Field(default=0.5, gt=0)
+    timeout_seconds: float = Field(default=300, gt=0)
+
+
+class BuiltinArm(Section):
+    """Settings that every kind of arm has."""
+
+    name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+    role: Literal["candidate", "control", "floor"] = "candidate"
+    trials: int = Field(default=1, ge=1)
+    sessions: int = Field(default=1, ge=1)
+    order: Literal["any", "fixed"] = "any"
+    knowledge_cutoff: dt.date | None = None
+    component: str | None = None
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether sessions start a program of the user's, in the product's checkout if any."""
+        return False
+
+    @property
+    def is_identified(self) -> bool:
+        """Whether coldrun sees all that decides an answer, so that it may be reused."""
+        return True
+
+
+class GrepArm(BuiltinArm):
+    """`kind = "grep"`: the words of the query against file contents."""
+
+    kind: Literal["grep"]
+
+
+class Bm25Arm(BuiltinArm):
+    """`kind = "bm25"`: BM25 over identifier-aware tokens."""
+
+    kind: Literal["bm25"]
+    k1: float = Field(default=1.5, gt=0)
+    b: float = Field(default=0.75, ge=0, le=1)
+
+
+class ProcessArm(BuiltinArm):
+    """Settings of arms whose answers come from outside coldrun: a program, or an endpoint."""
+
+    argv: tuple[str, ...] = ()
+    adapter: str | None = None
+    files: tuple[str, ...] = ()
+    binaries: tuple[str, ...] = ()
+    env: tuple[str, ...] = ()
+    set_env: dict[str, str] = Field(default_factory=dict)
+    writes: tuple[str, ...] = ()
+    timeout_seconds: float = Field(default=60, gt=0)
+    startup_timeout_seconds: float = Field(default=120, gt=0)
+    retries: int = Field(default=0, ge=0)
+    max_output_bytes: int = Field(default=16 * 1024 * 1024, ge=1024)
+    infra_patterns: tuple[str, ...] = DEFAULT_INFRA_PATTERNS
+    empty_patterns: tuple[str, ...] = DEFAULT_EMPTY_PATTERNS
+    items: str | None = None
+    items_regex: str | None = None
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether there is a command line; without one an endpoint is asked."""
+        return bool(self.argv)
+
+    @property
+    def is_identified(self) -> bool:
+        """An endpoint that coldrun did not start can be anything at any time."""
+        return bool(self.argv)
+
+    @model_validator(mode="after")
+    def _one_parser(self) -> ProcessArm:
+        if self.items is not None and self.items_regex is not None:
+            raise ValueError("an arm takes `items` (JSON path) or `items_regex`, not both")
+        return self
+
+
+class CommandArm(ProcessArm):
+    """`kind = "command"`: a JSON Lines session, or one process per task."""
+
+    kind: Literal["command"]
+    argv: tuple[str, ...] = Field(min_length=1)
+    mode: Literal["session", "per-task"] = "session"
+
+
+class ServerArm(ProcessArm):
+    """Settings of arms that can be asked over HTTP: at a remote `url`, or at one that the server
+    started with `argv` listens on."""
+
+    url: str | None = None
+    headers: dict[str, str] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _url_is_usable(self) -> ServerArm:
+        if self.url is None:
+            if self.headers:
+                raise ValueError("`headers` go with `url`")
+            return self
+        problem = _url_problem(self.url.replace("{port}", "1"))
+        if problem:
+            raise ValueError(f"url = {_without_userinfo(self.url)!r} {problem}")
+        if self.argv and "{port}" not in self.url:
+            raise ValueError(
+                "an arm takes `argv` or `url`; with both, coldrun starts the server, and `url` and "
+                "`argv` say with {port} where it listens"
+            )
+        if self.argv and not any("{port}" in word for word in self.argv):
+            raise ValueError("`url` has {port}, so `argv` must tell it to the server")
+        if not self.argv:
+            self._refuse_what_needs_a_program(self.url)
+        return self
+
+    @model_validator(mode="after")
+    def _headers_hold_no_secret(self) -> ServerArm:
+        for name, text in self.headers.items():
+            variables = HEADER_VARIABLE.findall(text)
+            undeclared = [variable for variable in variables if variable not in self.env]
+            if undeclared:
+                raise ValueError(
+                    f"headers.{name} uses ${{{undeclared[0]}}}, which is not declared; add "
+                    f'env = ["{undeclared[0]}"]'
+                )
+            if name.lower() in CREDENTIAL_HEADERS and not variables:
+                raise ValueError(
+                    f"headers.{name} is written out, and a configuration is stored with every "
+                    f"answer; put it into a variable: {name} = "
+                    '"Bearer ${MYTOOL_TOKEN}", env = ["MYTOOL_TOKEN"]'
+                )
+        return self
+
+    def _refuse_what_needs_a_program(self, url: str) -> None:
+        if "{port}" in url:
+            raise ValueError("`url` has {port}, the port of a server that `argv` starts")
+        idle = [name for name in ("adapter", "files", "binaries", "set_env") if getattr(self, name)]
+        if idle:
+            raise ValueError(f"`{idle[0]}` goes with `argv`: it cannot reach the endpoint at `url`")
+
+
+class McpArm(ServerArm):
+    """`kind = "mcp"`: a server over stdio, or over streamable HTTP."""
+
+    kind: Literal["mcp"]
+    prepare: tuple[ToolCall, ...] = ()
+    tool: str
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _has_a_server(self) -> McpArm:
+        if not self.argv and self.url is None:
+            raise ValueError(
+                'kind = "mcp" needs `argv` (a server over stdio) or `url` (one over HTTP)'
+            )
+        return self
+
+
+class HttpArm(ServerArm):
+    """`kind = "http"`: one POST of JSON per question."""
+
+    kind: Literal["http"]
+    url: str
+    body: dict[str, Any] = Field(default_factory=lambda: {"query": "{query}", "k": "{k}"})
+
+    @model_validator(mode="after")
+    def _asks_the_question(self) -> HttpArm:
+        if not _names_the_question(str(self.body)):
+            raise ValueError("`body` has no {query}, so every task would be asked the same")
+        return self
+
+
+ArmConfig = Annotated[
+    GrepArm | Bm25Arm | CommandArm | McpArm | HttpArm, Field(discriminator="kind")
+]
+
+ARM_KINDS: dict[str, type[BaseModel]] = {
+    "grep": GrepArm,
+    "bm25": Bm25Arm,
+    "command": CommandArm,
+    "mcp": McpArm,
+    "http": HttpArm,
+}
+
+
+def _names_the_question(template: str) -> bool:
+    return any(name in template for name in ("{query}", "{terms}", "{terms_regex}"))
+
+
+def _url_problem(url: str) -> str | None:
+    """What is wrong with an endpoint's address; None when it can be asked."""
+    try:
+        parts = urlsplit(url)
+        has_host = bool(parts.hostname) and parts.port != 0
+    except ValueError as error:
+        return f"is no address: {error}"
+    if parts.scheme not in ("http", "https") or not has_host:
+        return "is no address; it begins with https:// or http:// and has a host"
+    if "@" in parts.netloc:
+        return (
+            "holds a user or password, and a configuration is stored with every answer; use "
+            "`headers` with ${NAME}"
+        )
+    return None
+
+
+def _without_userinfo(url: str) -> str:
+    return re.sub(r"//[^/?#]*@", "//…@", url)

@@ -1,0 +1,145 @@
+"""Endpoints that coldrun cannot see into: measured, never reused, resumed in their own run."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tasks.report.why import explain_answer, why_lines
+from tasks.run.execute import Progress, execute_shard
+from tests.evaluations import EvaluationLab, arm_of
+from tests.holdouts import build_garden
+from tests.services import SERVICE, Service, run_service
+
+GARDENER = SERVICE.replace(
+    "def answer(handler, data):",
+    """def answer(handler, data):
+    if handler.headers.get("Authorization") != "Bearer tok-12345678":
+        raise SystemExit("who are you?")
+    found = re.findall(r"Water the (\\w+)", data["query"])
+    return {"results": [{"file": f"beds/{word}.py"} for word in found]}
+
+
+def unused(handler, data):""",
+)
+
+CONFIG = """\
+[panel]
+kind = "commit-files"
+repo = "{repo}"
+base = "{base}"
+head = "main"
+
+[[arm]]
+name = "grep"
+role = "floor"
+kind = "grep"
+
+[[arm]]
+name = "service"
+kind = "http"
+url = "{url}/search"
+items = "$.results[*].file"
+env = ["GARDEN_TOKEN"]
+headers = {{ Authorization = "Bearer ${{GARDEN_TOKEN}}" }}
+"""
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with run_service(tmp_path / "service", GARDENER) as found:
+        yield found
+
+
+@pytest.fixture
+def lab(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> EvaluationLab:
+    """Twelve tasks, and a service that knows the answers."""
+    monkeypatch.setenv("GARDEN_TOKEN", "tok-12345678")
+    base = build_garden(tmp_path / "garden", commits=12)
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG.format(repo=tmp_path / "garden", base=base, url=service.url))
+    lab.freeze()
+    return lab
+
+
+def test_endpoints_are_executed_in_spite_of_reuse_and_it_shows(
+    lab: EvaluationLab, service: Service
+) -> None:
+    """The second run replays grep alone; report and `why` say what the others are."""
+    first = lab.run()
+    asked = len(service.requests())
+    second = lab.run("reuse").report
+
+    assert first.report.counts.executed == 24
+    assert (second.counts.executed, second.counts.replayed, second.counts.infra) == (12, 12, 0)
+    assert len(service.requests()) == 2 * asked
+    assert arm_of(second, "service").measures["hit@1"].value == 1.0
+    assert any(
+        text.startswith(f"service: answered by {service.url}/search, which coldrun cannot identify")
+        and text.endswith("executed in spite of --reuse")
+        for text in second.warnings
+    )
+    assert any("so its answers are never reused" in text for text in first.report.warnings)
+    (row,) = lab.select("SELECT min(task_id) AS task FROM captures")
+    found = explain_answer(lab.warehouse, "last", task_id=row["task"], arm="service", trial=0)
+    lines = "\n".join(why_lines(found))
+    assert "answers from where coldrun cannot see: such an answer is never reused" in lines
+    assert "same key, which says nothing of what answered" in lines
+    assert "a hit" not in lines
+
+
+def test_no_secret_is_stored_and_none_is_part_of_a_key(
+    lab: EvaluationLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing on disk holds the token, and another one that works changes no key."""
+    lab.run()
+    keys = lab.select("SELECT DISTINCT key FROM captures WHERE arm <> 'grep' ORDER BY key")
+    for table in ("runs", "captures", "attempts", "events", "sessions"):
+        assert "tok-12345678" not in repr(lab.select(f"SELECT * FROM {table}"))
+    found = subprocess.run(
+        ["grep", "-rl", "tok-12345678", lab.warehouse, lab.scratch],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert found.stdout == ""
+    monkeypatch.setenv("GARDEN_TOKEN", "tok-87654321")
+    started = lab.start()
+    planned = {ask.key for arm in started.run.arms for ask in arm.asks if arm.name != "grep"}
+    started.abandon()
+    assert planned == {row["key"] for row in keys}
+
+
+def test_dead_run_is_resumed_with_its_own_answers(lab: EvaluationLab, service: Service) -> None:
+    """What an endpoint said in this run counts when the run goes on."""
+    done: list[Progress] = []
+    started = lab.start(on_progress=done.append)
+    for shard in started.shards():
+        if shard.arm.name == "service" and shard.number == 1:
+            execute_shard(started.run, shard)
+    started.abandon()
+    asked = len(service.requests())
+
+    report = lab.run("resume", resume="last").report
+
+    assert (report.counts.executed, report.counts.resumed) == (24, len(done))
+    questions = [item for item in service.requests() if item["path"] == "/search"]
+    assert len(questions) == 12 == len({json.dumps(item["body"]) for item in questions})
+    assert asked == len(done)
+
+
+def test_run_without_its_variable_is_refused_before_anything_starts(
+    lab: EvaluationLab,
+) -> None:
+    """One line, exit code 2."""
+    done = lab.coldrun("run", lab.config, env={"GARDEN_TOKEN": ""})
+    assert done.returncode == 2
+    assert re.fullmatch(
+        r"coldrun: arm 'service': GARDEN_TOKEN is not set, and the requests need it; .*",
+        done.stderr.strip(),
+    )
