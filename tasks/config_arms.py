@@ -28,10 +28,16 @@ DEFAULT_EMPTY_PATTERNS = (
 )
 """A tool that says one of these in a short text has honestly found nothing."""
 
+DEFAULT_LISTING_BYTES = 100_000
+"""About 25,000 tokens: what a listing of the corpus may take of a prompt."""
+
 HEADER_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """`${NAME}` in a header: the value of a declared variable."""
 
 CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key")
+
+OWN_FIELDS = ("model", "messages", "stream", "n")
+"""What coldrun writes into the request of a `chat` arm itself, or cannot read in more than one."""
 
 
 class ToolCall(Section):
@@ -208,8 +214,47 @@ class HttpArm(ServerArm):
         return self
 
 
+class ChatArm(ServerArm):
+    """`kind = "chat"`: one call per question of an endpoint that is compatible with OpenAI's."""
+
+    kind: Literal["chat"]
+    url: str
+    model: str
+    prompt: str
+    system: str | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
+    listing_bytes: int = Field(default=DEFAULT_LISTING_BYTES, ge=1000)
+    retry: Literal["none", "once"] = "none"
+    failure_signal: str | None = None
+    retry_prompt: str | None = None
+
+    @model_validator(mode="after")
+    def _retry_has_its_settings(self) -> ChatArm:
+        idle = [name for name in ("failure_signal", "retry_prompt") if getattr(self, name)]
+        if self.retry == "none" and idle:
+            raise ValueError(f'`{idle[0]}` goes with retry = "once"')
+        if self.failure_signal is not None:
+            try:
+                re.compile(self.failure_signal)
+            except re.error as error:
+                raise ValueError(
+                    f"failure_signal = {self.failure_signal!r} is not a pattern: {error}"
+                ) from None
+        return self
+
+    @model_validator(mode="after")
+    def _request_is_one_answer(self) -> ChatArm:
+        taken = [name for name in OWN_FIELDS if name in self.parameters]
+        if taken:
+            raise ValueError(f"parameters.{taken[0]} is written by coldrun; leave it out")
+        if not _names_the_question(self.prompt):
+            raise ValueError("`prompt` has no {query}, so every task would be asked the same")
+        return self
+
+
 ArmConfig = Annotated[
-    GrepArm | Bm25Arm | CommandArm | McpArm | HttpArm, Field(discriminator="kind")
+    GrepArm | Bm25Arm | CommandArm | McpArm | HttpArm | ChatArm, Field(discriminator="kind")
 ]
 
 ARM_KINDS: dict[str, type[BaseModel]] = {
@@ -218,6 +263,7 @@ ARM_KINDS: dict[str, type[BaseModel]] = {
     "command": CommandArm,
     "mcp": McpArm,
     "http": HttpArm,
+    "chat": ChatArm,
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from tasks.arms.answer_text import json_documents, read_json, read_protocol_line
-from tasks.config import HttpArm, McpArm, ProcessArm
+from tasks.arms.chat_protocol import read_completion
+from tasks.config import ChatArm, HttpArm, McpArm, ProcessArm
 
 
 def answer_parts(raw: str, arm: ProcessArm) -> tuple[list[Any], list[str]]:
@@ -14,6 +15,9 @@ def answer_parts(raw: str, arm: ProcessArm) -> tuple[list[Any], list[str]]:
     Raises:
         MalformedError: The answer of an endpoint is not of the form that its kind has.
     """
+    if isinstance(arm, ChatArm):
+        content = read_completion(raw).content
+        return list(json_documents([content])), [content]
     if isinstance(arm, HttpArm) and arm.items_regex is None:
         return [read_json(raw)], [raw]
     if not isinstance(arm, McpArm):

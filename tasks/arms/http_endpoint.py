@@ -1,4 +1,4 @@
-"""What `http` sessions talk to: an endpoint somewhere, or a server of their own."""
+"""What `http` and `chat` sessions talk to: an endpoint somewhere, or a server of their own."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tasks.arms.http_variables import header_variables, require_variables
-from tasks.config import ServerArm
+from tasks.config import ChatArm, ServerArm
 from tasks.config_arms import HEADER_VARIABLE
 from tasks.errors import ConfigError
 
@@ -59,6 +59,8 @@ def read_settings(arm: ServerArm, *, url: str) -> HttpSettings:
     headers = httpx.Headers({"User-Agent": USER_AGENT, "Accept-Encoding": "identity"})
     for name, text in arm.headers.items():
         headers[name] = HEADER_VARIABLE.sub(lambda match: os.environ[match[1]], text)
+    if isinstance(arm, ChatArm) and arm.api_key_env is not None:
+        headers["Authorization"] = f"Bearer {os.environ[arm.api_key_env]}"
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise ConfigError(

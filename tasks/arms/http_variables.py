@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from tasks.config import ServerArm
+from tasks.config import ChatArm, ServerArm
 from tasks.config_arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
 from tasks.errors import ConfigError
 
@@ -12,6 +12,8 @@ from tasks.errors import ConfigError
 def header_variables(arm: ServerArm) -> tuple[str, ...]:
     """The variables that the arm's headers are filled from, in order."""
     named = [name for text in arm.headers.values() for name in HEADER_VARIABLE.findall(text)]
+    if isinstance(arm, ChatArm) and arm.api_key_env is not None:
+        named.append(arm.api_key_env)
     return tuple(dict.fromkeys(named))
 
 
@@ -23,6 +25,8 @@ def credential_variables(arm: ServerArm) -> tuple[str, ...]:
         if header.lower() in CREDENTIAL_HEADERS
         for name in HEADER_VARIABLE.findall(text)
     ]
+    if isinstance(arm, ChatArm) and arm.api_key_env is not None:
+        named.append(arm.api_key_env)
     return tuple(dict.fromkeys(named))
 
 

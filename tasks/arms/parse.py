@@ -31,7 +31,7 @@ from tasks.arms.answer_text import (
     read_protocol_line,
     shorten,
 )
-from tasks.config import Bm25Arm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
+from tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
 from tasks.git.paths import encode_path
 from tasks.records import AnswerKind
 
@@ -72,6 +72,8 @@ def parse_answer(
     try:
         if isinstance(arm, (McpArm, HttpArm)):
             found = _read_result(raw, arm)
+        elif isinstance(arm, ChatArm):
+            found = _read_completion(raw, arm)
         elif isinstance(arm, CommandArm) and arm.mode == "per-task":
             found = _read_output(raw, arm)
         else:
@@ -128,6 +130,16 @@ def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
         "the output is prose, not one path a line; say how to read it with `items` (JSON path) or "
         f"`items_regex`; it begins {shorten(raw)}"
     )
+
+
+def _read_completion(raw: str, arm: ChatArm) -> list[str]:
+    """The items in the text of a model: JSON (fenced or not), by pattern, or one path a line."""
+    documents, texts = answer_parts(raw, arm)
+    if arm.items is None and arm.items_regex is None and not documents:
+        lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
+        if not any(re.search(r"\s", line) for line in lines):
+            return lines
+    return _read_output(texts[0], arm)
 
 
 def _read_result(raw: str, arm: McpArm | HttpArm) -> list[str]:

@@ -32,3 +32,7 @@ def open_session(context: SessionContext) -> Session:
             from tasks.arms.http import open_http_session
 
             return open_http_session(context)
+        case "chat":
+            from tasks.arms.chat import open_chat_session
+
+            return open_chat_session(context)

@@ -10,12 +10,13 @@ from typing import Any
 
 import pytest
 
-from tasks.config import HttpArm, parse_config
+from tasks.config import ChatArm, HttpArm, parse_config
 from tasks.errors import ConfigError
 from tasks.run.parts import arm_key_parts
 
 PORT = "http://127.0.0.1:{port}/x"
 REMOTE = "https://example.org/x"
+CHAT = {"kind": "chat", "url": REMOTE, "model": "m", "prompt": "{query}"}
 HTTP = {"kind": "http", "url": REMOTE}
 MCP = {"kind": "mcp", "tool": "find"}
 
@@ -45,6 +46,12 @@ def parse(**arm: Any) -> Any:
         ({**HTTP, "headers": {"x-api-key": "abc"}}, "headers.x-api-key is written out"),
         ({**HTTP, "headers": {"X": "${TOKEN}"}}, 'not declared; add env = ["TOKEN"]'),
         ({**HTTP, "items": "$", "items_regex": "x"}, "`items` (JSON path) or `items_regex`"),
+        ({**CHAT, "prompt": "Which files?"}, "`prompt` has no {query}"),
+        ({**CHAT, "parameters": {"stream": True}}, "parameters.stream is written by coldrun"),
+        ({**CHAT, "failure_signal": "x"}, '`failure_signal` goes with retry = "once"'),
+        ({**CHAT, "retry": "once", "failure_signal": "("}, "is not a pattern"),
+        ({**CHAT, "retry": "twice"}, "should be 'none' or 'once', found 'twice'"),
+        ({**CHAT, "modle": "m"}, "unknown key `arm[0].modle`; did you mean `model`?"),
     ],
 )
 def test_impossible_endpoint_is_refused(arm: dict[str, Any], words: str) -> None:
@@ -91,6 +98,15 @@ def test_value_of_a_variable_is_in_the_key_unless_it_says_who_asks(
     assert environment() == before
 
 
+def test_all_settings_of_a_chat_arm_are_in_its_configuration() -> None:
+    """The key holds the configuration in full, with the names of variables and no values."""
+    arm = parse(**CHAT, api_key_env="KEY", parameters={"temperature": 0})
+    assert isinstance(arm, ChatArm)
+    values = arm.model_dump(mode="json")
+    assert values["parameters"] == {"temperature": 0}
+    assert (values["model"], values["prompt"], values["api_key_env"]) == ("m", "{query}", "KEY")
+
+
 def test_examples_of_the_page_about_arms_are_configurations() -> None:
     """Each [[arm]] that people copy from it is accepted as it is."""
     page = Path(__file__).parents[2] / "docs" / "arms.md"
@@ -98,6 +114,6 @@ def test_examples_of_the_page_about_arms_are_configurations() -> None:
         r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )
     arms = [arm for block in blocks for arm in tomllib.loads(textwrap.dedent(block)).get("arm", [])]
-    assert {arm["kind"] for arm in arms} == {"command", "mcp", "http"}
+    assert {arm["kind"] for arm in arms} == {"command", "mcp", "http", "chat"}
     for arm in arms:
         parse(**arm)

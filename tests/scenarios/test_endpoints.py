@@ -21,6 +21,14 @@ GARDENER = SERVICE.replace(
     """def answer(handler, data):
     if handler.headers.get("Authorization") != "Bearer tok-12345678":
         raise SystemExit("who are you?")
+    if "messages" in data:
+        said = data["messages"][-1]["content"]
+        found = re.findall(r"Water the (\\w+)", said)
+        text = "" if len(data["messages"]) == 1 else json.dumps([f"beds/{found[0]}.py"])
+        usage = {"prompt_tokens": 50, "completion_tokens": 7}
+        message = {"role": "assistant", "content": text}
+        choice = {"message": message, "finish_reason": "stop"}
+        return {"model": "tiny-2026-05-01", "choices": [choice], "usage": usage}
     found = re.findall(r"Water the (\\w+)", data["query"])
     return {"results": [{"file": f"beds/{word}.py"} for word in found]}
 
@@ -47,6 +55,26 @@ url = "{url}/search"
 items = "$.results[*].file"
 env = ["GARDEN_TOKEN"]
 headers = {{ Authorization = "Bearer ${{GARDEN_TOKEN}}" }}
+
+[[arm]]
+name = "direct"
+role = "control"
+kind = "chat"
+url = "{url}/v1"
+model = "tiny"
+api_key_env = "GARDEN_TOKEN"
+prompt = "{{query}}"
+
+[[arm]]
+name = "retry"
+role = "control"
+kind = "chat"
+url = "{url}/v1"
+model = "tiny"
+api_key_env = "GARDEN_TOKEN"
+prompt = "{{query}}"
+retry = "once"
+retry_prompt = "Name a file. {{query}}"
 """
 
 
@@ -58,7 +86,7 @@ def service(tmp_path: Path) -> Iterator[Service]:
 
 @pytest.fixture
 def lab(tmp_path: Path, service: Service, monkeypatch: pytest.MonkeyPatch) -> EvaluationLab:
-    """Twelve tasks, and a service that knows the answers."""
+    """Twelve tasks; a service that knows the answers, and a model that needs a second call."""
     monkeypatch.setenv("GARDEN_TOKEN", "tok-12345678")
     base = build_garden(tmp_path / "garden", commits=12)
     lab = EvaluationLab(tmp_path)
@@ -75,8 +103,8 @@ def test_endpoints_are_executed_in_spite_of_reuse_and_it_shows(
     asked = len(service.requests())
     second = lab.run("reuse").report
 
-    assert first.report.counts.executed == 24
-    assert (second.counts.executed, second.counts.replayed, second.counts.infra) == (12, 12, 0)
+    assert first.report.counts.executed == 48
+    assert (second.counts.executed, second.counts.replayed, second.counts.infra) == (36, 12, 0)
     assert len(service.requests()) == 2 * asked
     assert arm_of(second, "service").measures["hit@1"].value == 1.0
     assert any(
@@ -91,6 +119,27 @@ def test_endpoints_are_executed_in_spite_of_reuse_and_it_shows(
     assert "answers from where coldrun cannot see: such an answer is never reused" in lines
     assert "same key, which says nothing of what answered" in lines
     assert "a hit" not in lines
+
+
+def test_tokens_of_every_call_and_the_name_of_the_model_are_in_the_ledger(
+    lab: EvaluationLab,
+) -> None:
+    """The retry arm pays twice for each task; the first call is an attempt like any other."""
+    report = lab.run().report
+    rows = lab.select(
+        "SELECT arm, number, model, count(*) AS calls, sum(input_tokens) AS tokens, "
+        "min(reason) AS reason FROM attempts WHERE model IS NOT NULL GROUP BY ALL ORDER BY 1, 2"
+    )
+    signal = "failure signal: the answer is empty"
+    assert [tuple(row.values()) for row in rows] == [
+        ("direct", 1, "tiny-2026-05-01", 12, 600, None),
+        ("retry", 1, "tiny-2026-05-01", 12, 600, signal),
+        ("retry", 2, "tiny-2026-05-01", 12, 600, None),
+    ]
+    names = lab.select("SELECT DISTINCT arm, reported_name FROM sessions WHERE arm = 'direct'")
+    assert [row["reported_name"] for row in names] == ["tiny-2026-05-01"]
+    assert arm_of(report, "direct").measures["hit@1"].value == 0.0
+    assert arm_of(report, "retry").measures["hit@1"].value == 1.0
 
 
 def test_no_secret_is_stored_and_none_is_part_of_a_key(
@@ -127,7 +176,7 @@ def test_dead_run_is_resumed_with_its_own_answers(lab: EvaluationLab, service: S
 
     report = lab.run("resume", resume="last").report
 
-    assert (report.counts.executed, report.counts.resumed) == (24, len(done))
+    assert (report.counts.executed, report.counts.resumed) == (48, len(done))
     questions = [item for item in service.requests() if item["path"] == "/search"]
     assert len(questions) == 12 == len({json.dumps(item["body"]) for item in questions})
     assert asked == len(done)
