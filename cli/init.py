@@ -39,10 +39,10 @@ Examples:
 )
 @click.option(
     "--arm",
-    type=click.Choice(["command", "mcp"]),
+    type=click.Choice(["command", "mcp", "http"]),
     default="command",
     show_default=True,
-    help="How your tool is asked: JSON Lines, or an MCP server.",
+    help="How your tool is asked: JSON Lines, an MCP server, or an HTTP service.",
 )
 @scratch_option
 @catch_errors

@@ -25,7 +25,7 @@ def init(tmp_path: Path, *arguments: str) -> tuple[int, str]:
     return done.exit_code, done.output
 
 
-@pytest.mark.parametrize("arm", ["command", "mcp"])
+@pytest.mark.parametrize("arm", ["command", "mcp", "http"])
 def test_init_writes_an_evaluation_that_freezes_and_runs_as_it_is(
     tmp_path: Path, garden: Path, arm: str
 ) -> None:
