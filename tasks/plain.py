@@ -1,4 +1,4 @@
-"""Text from outside (queries, paths, what tools say) as text that is safe to show and to store."""
+"""Text that is safe to show and to store, whatever tools say, and numbers with their nouns."""
 
 from __future__ import annotations
 
@@ -22,6 +22,16 @@ def plain_text(text: str) -> str:
 def one_line(text: str) -> str:
     """`text` on one line: a quoted line break cannot pass for a line of ours."""
     return plain_text(" ".join(text.splitlines()))
+
+
+def counted(number: int, one: str, many: str | None = None) -> str:
+    """A number with its noun: "1 task", "2 tasks"; `many` is for what takes no s."""
+    return f"{number} {one if number == 1 else many or f'{one}s'}"
+
+
+def times(number: int) -> str:
+    """How often: "once" or "3 times"."""
+    return "once" if number == 1 else f"{number} times"
 
 
 def without_surrogates(value: Any) -> Any:

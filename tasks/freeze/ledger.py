@@ -20,6 +20,7 @@ from tasks.freeze.holdout import (
     LedgerHead,
     Opening,
     check_head,
+    count_openings,
     head_from_lock,
     head_of,
     ledger_from_bytes,
@@ -184,7 +185,12 @@ def _write_head(
     demoted: Mapping[str, Any] | None,
 ) -> None:
     head: LedgerHead = head_of(openings)
-    holdout = {**(lock.get("holdout") or {}), "head": head.head, "count": head.count}
+    holdout = {
+        **(lock.get("holdout") or {}),
+        "head": head.head,
+        "count": head.count,
+        "opened": count_openings(openings),
+    }
     if demoted is not None:  # what was read earlier stays read
         before = (holdout.get("demoted") or {}).get("tasks", ())
         holdout["demoted"] = {**demoted, "tasks": sorted({*demoted["tasks"], *before})}

@@ -10,6 +10,7 @@ from typing import Any
 
 from tasks.analyse.oracles import refuse_verdict
 from tasks.config import Config, parse_config
+from tasks.plain import counted, times
 from tasks.report.markdown import outline
 from warehouse.reader import connect, select_rows
 
@@ -27,8 +28,11 @@ class PanelScore:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelLine:
-    """One panel. `uses` is its contamination ledger, by date; `openings` are those of its sealed
-    part, as the newest run's lock knew them."""
+    """One panel. `uses` is its contamination ledger, by date.
+
+    `openings` of its sealed part gave something back, `fruitless` ones were interrupted or failed,
+    as the newest run's lock knew them; an older lock knows their sum alone (`openings` is None).
+    """
 
     name: str
     digest: str
@@ -40,7 +44,8 @@ class PanelLine:
     primary: str
     uses: tuple[str, ...]
     sealed: int
-    openings: int
+    openings: int | None
+    fruitless: int
     scores: tuple[PanelScore, ...]
 
     def to_values(self) -> dict[str, Any]:
@@ -79,13 +84,13 @@ def use_words(config: Config) -> tuple[str, ...]:
 def panel_lines(panel: PanelLine) -> Iterator[str]:
     """A panel in sentences: what it is, what it was used for, what its newest run found."""
     yield (
-        f"{panel.name} {panel.digest[:19]} · {panel.tasks} tasks · {panel.runs} runs · newest "
-        f"{panel.newest_run} of {panel.newest_at}: {panel.verdict}"
+        f"{panel.name} {panel.digest[:19]} · {counted(panel.tasks, 'task')} · "
+        f"{counted(panel.runs, 'run')} · newest {panel.newest_run} of {panel.newest_at}: "
+        f"{panel.verdict}"
     )
     yield f"  used for: {'; '.join(panel.uses) or UNDECLARED}"
     if panel.sealed:
-        times = "once" if panel.openings == 1 else f"{panel.openings} times"
-        yield f"  sealed: {panel.sealed} tasks, opened {times} before that run"
+        yield f"  sealed: {counted(panel.sealed, 'task')}, {_opening_words(panel)}"
     scores = [
         f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
         for score in panel.scores
@@ -99,10 +104,23 @@ def panels_markdown(panels: Sequence[PanelLine]) -> str:
     return "\n".join(["# Panels", "", *lines])
 
 
+def _opening_words(panel: PanelLine) -> str:
+    if panel.openings is None:
+        return f"asked {times(panel.fruitless)} before that run, whether or not anything came back"
+    opened = f"opened {times(panel.openings)} before that run"
+    if not panel.fruitless:
+        return opened
+    return f"{opened}; interrupted or failed {times(panel.fruitless)}"
+
+
 def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine:
     manifest = json.loads(row["manifest"])
     config = parse_config(manifest["config"], source="the run's manifest")
     lock = manifest["lock"]
+    holdout = lock.get("holdout") or {}
+    lines, openings = holdout.get("count", 0), holdout.get("opened")
+    if not lines:
+        openings = 0
     found = select_rows(
         connection,
         "SELECT arm, role, value, measured_nothing FROM arm_scores "
@@ -126,7 +144,8 @@ def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine:
         primary=config.primary,
         uses=use_words(config),
         sealed=(lock.get("sealed") or {}).get("count", 0),
-        openings=(lock.get("holdout") or {}).get("count", 0),
+        openings=openings,
+        fruitless=lines - (openings or 0),
         scores=tuple(
             PanelScore(
                 arm=score["arm"],

@@ -16,6 +16,7 @@ from tasks.errors import ColdrunError, LedgerError, LockError, UsageError
 from tasks.freeze.ledger import adopt_openings, hold_ledger, read_ledger
 from tasks.freeze.lock import lock_to_bytes, read_lock
 from tasks.report.build import BuiltReport
+from tasks.report.panels import list_panels, panel_lines
 from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
 from tasks.run.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
 from tasks.run.prepare import Evaluation
@@ -121,6 +122,29 @@ def test_open_sealed_twice_needs_an_override_that_is_recorded(lab: EvaluationLab
     opened = open_part(lab, is_override=True, reason="curious")
     assert opened.opening.is_override
     assert [found.number for found in opened.openings] == [1, 2]
+
+
+def test_open_sealed_that_gave_nothing_back_is_no_opening_of_the_panel(tmp_path: Path) -> None:
+    """`panels` counts as `holdout log` does; a lock that knows only lines says no more."""
+    lab = make_holdout_lab(tmp_path, rest=NOISY_ARM)
+    lab.write_arm("def answer(query):\n    raise SystemExit(1)\n")
+    lab.freeze()
+    assert open_part(lab).opening.status == "withheld"
+    lab.write_arm()
+    lab.run()
+    assert "opened 0 times before that run; interrupted or failed once" in panel_text(lab)
+    open_part(lab)
+    lab.run()
+    assert "opened once before that run; interrupted or failed once" in panel_text(lab)
+    lock = read_lock(lab.files)
+    del lock["holdout"]["opened"]
+    lab.files.lock.write_bytes(lock_to_bytes(lock))
+    lab.run()
+    assert "asked 2 times before that run, whether or not" in panel_text(lab)
+
+
+def panel_text(lab: EvaluationLab) -> str:
+    return "\n".join(line for panel in list_panels(lab.warehouse) for line in panel_lines(panel))
 
 
 def test_open_sealed_with_declared_event_needs_the_event(tmp_path: Path) -> None:
