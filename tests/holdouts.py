@@ -40,7 +40,7 @@ when = "the release candidate is chosen"
 """
 
 
-def build_garden(path: Path, *, commits: int = 24) -> str:
+def build_garden(path: Path, *, commits: int = 24, body: str = "") -> str:
     """A repository with one file per word and `commits` commits that each change one of them.
 
     Returns:
@@ -50,7 +50,9 @@ def build_garden(path: Path, *, commits: int = 24) -> str:
     first = {word: f"# grows {word} and {word}\n" for word in WORDS}
     stream = _commit(0, "start", first)
     for number, word in enumerate(WORDS[:commits], 1):
-        stream += _commit(number, f"Water the {word} twice a day", {word: f"# {word} is well\n"})
+        stream += _commit(
+            number, f"Water the {word} twice a day{body}", {word: f"# {word} is well\n"}
+        )
     subprocess.run(["git", "fast-import", "--quiet"], cwd=path, input=stream.encode(), check=True)
     base = ["git", "rev-parse", f"main~{commits}"]
     return subprocess.run(base, cwd=path, check=True, capture_output=True, text=True).stdout.strip()
@@ -75,10 +77,10 @@ def _commit(number: int, message: str, files: dict[str, str]) -> str:
 
 
 def make_holdout_lab(
-    root: Path, *, commits: int = 24, holdout: str = "", rest: str = ""
+    root: Path, *, commits: int = 24, holdout: str = "", rest: str = "", body: str = ""
 ) -> EvaluationLab:
     """An evaluation of the garden, written and not frozen; the newer half is to be sealed."""
-    base = build_garden(root / "garden", commits=commits)
+    base = build_garden(root / "garden", commits=commits, body=body)
     lab = EvaluationLab(root)
     lab.write(CONFIG.format(repo=root / "garden", base=base, holdout=holdout, rest=rest))
     lab.write_arm()

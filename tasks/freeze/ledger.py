@@ -16,6 +16,7 @@ from typing import Any
 
 from tasks.canonical import digest_bytes
 from tasks.errors import LedgerError, UsageError
+from tasks.freeze.demotion import join_readings
 from tasks.freeze.holdout import (
     LedgerHead,
     Opening,
@@ -141,13 +142,13 @@ def forget_beginning(files: EvaluationFiles, scratch: Path) -> None:
     _scratch_file(files, scratch, "begun").unlink(missing_ok=True)
 
 
-def demotion_entry(opening: Opening, task_ids: Sequence[str]) -> dict[str, Any]:
-    """What the lock keeps of a task-level opening. Ids tell nothing, and those are dev now."""
+def demotion_entry(opening: Opening, reading: Mapping[str, Any]) -> dict[str, Any]:
+    """What the lock keeps of a task-level opening, and of what was read in it."""
     return {
         "at": opening.at,
         "opening": opening.number,
         "digest": opening.sealed_digest,
-        "tasks": sorted(task_ids),
+        **reading,
     }
 
 
@@ -172,10 +173,17 @@ def _settle_killed(files: EvaluationFiles, scratch: Path) -> Opening | None:
 
 
 def _demotion(openings: Sequence[Opening]) -> dict[str, Any] | None:
-    """The demotion that a crash kept out of the lock; the ids stand in the line itself."""
+    """The demotion that a crash kept out of the lock; what was read stands in the line itself."""
     read = [found for found in openings if found.is_task_level and found.result is not None]
-    ids = {task_id for found in read for task_id in (found.result or {}).get("task_ids", ())}
-    return demotion_entry(read[-1], sorted(ids)) if read else None
+    if not read:
+        return None
+    return demotion_entry(read[-1], join_readings([_reading(found.result or {}) for found in read]))
+
+
+def _reading(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    """What a line says was read; an older one has the ids alone."""
+    found: Mapping[str, Any] = result.get("read") or {"tasks": result.get("task_ids", ())}
+    return found
 
 
 def _write_head(
@@ -192,6 +200,6 @@ def _write_head(
         "opened": count_openings(openings),
     }
     if demoted is not None:  # what was read earlier stays read
-        before = (holdout.get("demoted") or {}).get("tasks", ())
-        holdout["demoted"] = {**demoted, "tasks": sorted({*demoted["tasks"], *before})}
+        before = holdout.get("demoted")
+        holdout["demoted"] = {**demoted, **join_readings([demoted, *([before] if before else [])])}
     write_whole(files.lock, lock_to_bytes({**lock, "holdout": holdout}))

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from tasks.canonical import digest_bytes
 from tasks.errors import LedgerError, LockError, StorageError
+from tasks.freeze.demotion import find_read
 from tasks.freeze.freeze import FrozenResult
 from tasks.freeze.lock import (
     EvaluationFiles,
@@ -133,13 +134,18 @@ def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
         return
     if lock["sealed"]["digest"] == demoted["digest"]:
         return
-    read = set(demoted["tasks"])
-    again = [task for task in panel_from_bytes(result.sealed_panel) if task.id in read]
+    again = find_read(panel_from_bytes(result.sealed_panel), demoted)
     if again:
-        newest = max((task.date or "" for task in again), default="") or "the newest of them"
+        dates = [date for task in again if (date := task.date) is not None]
+        newest = max([*dates, demoted.get("until") or ""])[:10]
+        what_to_do = (
+            f"seal later ones with [split] sealed_after = {newest}"
+            if newest
+            else "give later ones a date, and seal them with [split] sealed_after"
+        )
         raise LockError(
-            f"{len(again)} of the tasks to be sealed were read task by task on {demoted['at']} and "
-            f"are dev for good; seal later ones with [split] sealed_after = {newest[:10]}"
+            f"{len(again)} of the tasks to be sealed were read task by task on {demoted['at']}, "
+            f"or are no later than those, and are dev for good; {what_to_do}"
         )
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 
 from tasks.config import Config, PanelConfig
 from tasks.errors import ConfigError
 from tasks.git.clone import is_url, open_source
 from tasks.git.repository import Repository
+from tasks.mine.candidates import format_date
+from tasks.mine.lines import normalise_date
 from tasks.records import MinedPanel
 
 
@@ -58,6 +61,33 @@ def open_corpus(
     return open_source(
         panel.repo, relative_to=config_dir, scratch=scratch, wanted=wanted, is_fresh=is_fresh
     )
+
+
+def find_range_end(
+    panel: PanelConfig, *, head: str | None, frozen_at: str, config_dir: Path, scratch: Path
+) -> dt.datetime | None:
+    """When the range of a frozen panel ended, None for a file: no task of it is later.
+
+    Args:
+        panel: The panel.
+        head: The commit that was frozen as head, where commits are the tasks.
+        frozen_at: When tickets were mined up to whatever head was then.
+        config_dir: The configuration's folder.
+        scratch: Where clones are.
+
+    Raises:
+        RepositoryError, ConfigError: The repository cannot be read.
+    """
+    if panel.kind == "jsonl":
+        return None
+    if panel.kind == "ticket-repos":
+        moment = frozen_at if panel.head == "HEAD" else panel.head
+        return dt.datetime.fromisoformat(normalise_date(moment))
+    repository = open_corpus(panel, config_dir=config_dir, scratch=scratch)
+    committed = repository.read_commits([repository.resolve(head or panel.head).commit])[
+        0
+    ].committed
+    return dt.datetime.fromisoformat(format_date(committed))
 
 
 def with_repo(config: Config, repo: str | None) -> Config:

@@ -20,6 +20,7 @@ from tasks.canonical import digest_json
 from tasks.config import Config, HoldoutConfig, load_config
 from tasks.errors import ColdrunError, UsageError
 from tasks.freeze.check import check_config
+from tasks.freeze.demotion import describe_reading
 from tasks.freeze.holdout import (
     Opening,
     Status,
@@ -37,7 +38,7 @@ from tasks.freeze.ledger import (
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.freeze.sealed import SealedPart, read_sealed
 from tasks.git.identity import find_user
-from tasks.mine.mine import mine_panel, with_repo
+from tasks.mine.mine import find_range_end, mine_panel, with_repo
 from tasks.records import MinedPanel
 from tasks.report.answers import list_answers
 from tasks.report.build import BuiltReport
@@ -75,7 +76,10 @@ class OpeningRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedOpening:
-    """An opening that was checked and allowed; nothing has been asked yet."""
+    """An opening that was checked and allowed; nothing has been asked yet.
+
+    `range_end` is when the frozen range ended, where a task-level opening has to remember it.
+    """
 
     files: EvaluationFiles
     holdout: HoldoutConfig
@@ -85,6 +89,7 @@ class PreparedOpening:
     outside: tuple[str, ...]
     part: SealedPart
     aggregates: tuple[str, ...]
+    range_end: dt.datetime | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,6 +170,20 @@ def prepare_opening(
         outside=permission.problems,
         part=part,
         aggregates=aggregates,
+        range_end=_range_end(config, lock, config_path, scratch) if request.is_task_level else None,
+    )
+
+
+def _range_end(
+    config: Config, lock: Mapping[str, Any], config_path: Path, scratch: Path
+) -> dt.datetime | None:
+    now = dt.datetime.now(dt.UTC).isoformat()
+    return find_range_end(
+        config.panel,
+        head=(lock["panel"].get("head") or {}).get("commit"),
+        frozen_at=lock.get("frozen_at") or now,
+        config_dir=config_path.parent,
+        scratch=scratch,
     )
 
 
@@ -233,7 +252,7 @@ def open_sealed(
     opening, exit_code = _finish(draft, built, prepared, rows, request)
     demoted = None
     if request.is_task_level and opening.result is not None:
-        demoted = demotion_entry(opening, [task.id for task in prepared.part.tasks])
+        demoted = demotion_entry(opening, opening.result["read"])
     openings = append_opening(prepared.files, opening, demoted=demoted)
     forget_beginning(prepared.files, scratch)
     return OpenedPart(
@@ -359,6 +378,7 @@ def _finish(
         exit_code = result["exit_code"]
         if request.is_task_level:
             result["task_ids"] = sorted({row["task_id"] for row in rows})
+            result["read"] = describe_reading(prepared.part.tasks, range_end=prepared.range_end)
     return replace(draft, point=point, status=status, result=result), exit_code
 
 

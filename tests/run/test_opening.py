@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 import time
@@ -20,7 +21,7 @@ from tasks.report.panels import list_panels, panel_lines
 from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
 from tasks.run.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
 from tasks.run.prepare import Evaluation
-from tests.evaluations import ROOT, EvaluationLab
+from tests.evaluations import CONFIG, ROOT, EvaluationLab
 from tests.holdouts import HOLDOUT, WORDS, grow_garden, make_holdout_lab
 
 SEALED = WORDS[12:24]
@@ -228,6 +229,118 @@ def test_open_sealed_task_level_returns_rows_and_demotes_for_good(lab: Evaluatio
     assert lab.freeze(force=True) == "replaced"
     assert read_lock(lab.files)["panel"]["tasks"] == 24
     assert read_lock(lab.files)["holdout"]["demoted"] == demoted
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("sealed_fraction = 0.5", "sealed_fraction = 0.25"),
+        ('head = "main"', 'head = "main"\nquery = "subject"'),
+        ('head = "main"', 'head = "main"\nunit = "merge"\nquery = "subject"'),
+    ],
+)
+def test_open_sealed_task_level_no_setting_seals_the_same_commits_again(
+    tmp_path: Path, change: tuple[str, str]
+) -> None:
+    """Ids hash the query, so another query makes new ids of commits that were read."""
+    lab = make_holdout_lab(tmp_path, body="\n\nIn the evening too.")
+    lab.freeze()
+    open_part(lab, is_task_level=True)
+    lab.config.write_text(lab.config.read_text().replace(*change))
+    with pytest.raises(LockError, match=r"sealed_after = 2020-10-07"):
+        lab.freeze(force=True)
+    grow_garden(lab.root / "garden", 24, 36)
+    later = re.sub(r"sealed_fraction = \S+", "sealed_after = 2020-10-07", lab.config.read_text())
+    lab.config.write_text(later)
+    assert lab.freeze(force=True) == "replaced"
+
+
+def test_open_sealed_task_level_of_an_older_lock_goes_by_the_ids(lab: EvaluationLab) -> None:
+    """What an earlier version wrote is enough to refuse the same tasks."""
+    open_part(lab, is_task_level=True)
+    lock = read_lock(lab.files)
+    del lock["holdout"]["demoted"]["until"]
+    lab.files.lock.write_bytes(lock_to_bytes(lock))
+    text = lab.config.read_text()
+    lab.config.write_text(text.replace("sealed_fraction = 0.5", "sealed_fraction = 0.25"))
+    with pytest.raises(LockError, match="dev for good"):
+        lab.freeze(force=True)
+
+
+@pytest.mark.parametrize("kept", ["query", "date"])
+def test_open_sealed_task_level_of_a_file_refuses_renamed_tasks(tmp_path: Path, kept: str) -> None:
+    """New ids, and new words or new dates, do not make a line of a file unread."""
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG + "[split]\nsealed_fraction = 0.5\n")
+    lab.write_arm()
+    rows = [
+        {"id": f"t{n}", "query": f"item-{n}?", "gold": [f"item-{n}"], "date": f"2026-01-{n + 1:02}"}
+        for n in range(16)
+    ]
+    lab.write_rows(rows)
+    lab.freeze()
+    open_part(lab, is_task_level=True)
+    for number, row in enumerate(rows):
+        row["id"] = f"new{number}"
+        if kept == "query":
+            row["date"] = f"2026-02-{number + 1:02}"
+        else:
+            row["query"] = f"where is item-{number}?"
+    lab.write_rows(rows)
+    with pytest.raises(LockError, match="8 of the tasks to be sealed were read"):
+        lab.freeze(force=True)
+
+
+def test_open_sealed_task_level_of_tickets_refuses_them_with_other_dates(tmp_path: Path) -> None:
+    """Without the file, a ticket counts from the commit that names it, later than it was made."""
+    lab = EvaluationLab(tmp_path)
+    rows = ["id,title,created"]
+    for name in ("hall", "shed"):
+        build_ticket_repository(tmp_path / name, name)
+        rows += [f"{name.upper()}-{n},Mend the {name} {n},2020-09-{n + 1:02}" for n in range(1, 9)]
+    (tmp_path / "evaluation" / "tickets.csv").write_text("\n".join(rows) + "\n")
+    lab.write(TICKETS)
+    lab.write_arm("def answer(query):\n    return {'items': ['hall']}\n")
+    lab.freeze()
+    open_part(lab, is_task_level=True)
+    text = lab.config.read_text().replace('tickets = "tickets.csv"\n', "")
+    lab.config.write_text(text)
+    with pytest.raises(LockError, match=r"were read .* sealed_after = 2026-08-01"):
+        lab.freeze(force=True)
+
+
+TICKETS = """\
+[panel]
+kind = "ticket-repos"
+repos = ["../hall", "../shed"]
+ticket_pattern = '[A-Z]+-\\d+'
+base = "2020-09-14"
+tickets = "tickets.csv"
+
+[sample]
+rule = "all"
+
+[split]
+sealed_fraction = 0.25
+
+[[arm]]
+name = "reader"
+kind = "command"
+argv = ["{python}", "{adapter}"]
+adapter = "arm.py"
+"""
+
+
+def build_ticket_repository(path: Path, name: str) -> None:
+    """One commit before the base, then one a day for each of eight tickets."""
+    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", path], check=True)
+    stream = ""
+    for number in range(9):
+        message = f"{name.upper()}-{number} mend part {number}" if number else "start"
+        stamp = f"Ada <ada@example.org> {1_600_000_000 + 86_400 * number} +0000"
+        stream += f"commit refs/heads/main\ncommitter {stamp}\ndata {len(message)}\n{message}\n"
+        stream += f"M 100644 inline a.py\ndata 2\n{number}\n\n"
+    subprocess.run(["git", "fast-import", "--quiet"], cwd=path, input=stream.encode(), check=True)
 
 
 def test_open_sealed_task_level_twice_remembers_what_was_read_first(lab: EvaluationLab) -> None:
