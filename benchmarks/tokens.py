@@ -21,8 +21,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.arms.token_cache import TokenCache, hash_token
-from tasks.arms.tokens import split_word
+from tasks.arms.builtin.token_cache import TokenCache, hash_token
+from tasks.arms.builtin.tokens import split_word
 from tasks.git.objects import ObjectReader
 from tasks.git.repository import Repository
 

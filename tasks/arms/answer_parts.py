@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tasks.arms.answer_text import json_documents, read_json, read_protocol_line
-from tasks.arms.chat_protocol import read_completion
+from tasks.arms.service.chat_protocol import read_completion
 from tasks.config import ChatArm, HttpArm, McpArm, ProcessArm
 
 

@@ -13,11 +13,11 @@ def open_session(context: SessionContext) -> Session:
     """
     match context.arm.kind:
         case "grep":
-            from tasks.arms.grep import open_grep_session
+            from tasks.arms.builtin.grep import open_grep_session
 
             return open_grep_session(context)
         case "bm25":
-            from tasks.arms.bm25 import open_bm25_session
+            from tasks.arms.builtin.bm25 import open_bm25_session
 
             return open_bm25_session(context)
         case "command":
@@ -25,14 +25,14 @@ def open_session(context: SessionContext) -> Session:
 
             return open_command_session(context)
         case "mcp":
-            from tasks.arms.mcp import open_mcp_session
+            from tasks.arms.mcp.session import open_mcp_session
 
             return open_mcp_session(context)
         case "http":
-            from tasks.arms.http import open_http_session
+            from tasks.arms.service.http import open_http_session
 
             return open_http_session(context)
         case "chat":
-            from tasks.arms.chat import open_chat_session
+            from tasks.arms.service.chat import open_chat_session
 
             return open_chat_session(context)

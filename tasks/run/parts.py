@@ -18,7 +18,7 @@ from tasks.arms.artifacts import (
     find_binaries,
 )
 from tasks.arms.base import Point
-from tasks.arms.http_variables import credential_variables
+from tasks.arms.service.variables import credential_variables
 from tasks.canonical import canonical_json
 from tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
 from tasks.run.point_use import built_digest

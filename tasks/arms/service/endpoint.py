@@ -1,0 +1,141 @@
+"""What `http` and `chat` sessions talk to: an endpoint somewhere, or a server of their own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tasks.arms.service.exchange import ENDED, Exchanger, Posted
+from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
+from tasks.arms.service.settings import read_settings
+from tasks.config import ServerArm
+from tasks.records import SessionEnd
+from tasks.run.isolation import Workspace
+
+MAX_FAILED_STARTS = 3
+
+
+@dataclass(slots=True, eq=False, kw_only=True)
+class Endpoint:
+    """Where the questions of one session go. A server that `argv` starts is started again when it
+    dies; only the question in flight is lost."""
+
+    arm: ServerArm
+    workspace: Workspace
+    exchanger: Exchanger
+    _server: ListeningServer | None = None
+    _start_failure: str | None = None
+    _failed_starts: int = 0
+    _starts: int = 0
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _aborted: threading.Event = field(default_factory=threading.Event)
+
+    @property
+    def is_aborted(self) -> bool:
+        """Whether the session was ended."""
+        return self._aborted.is_set()
+
+    def open(self) -> float:
+        """Start the server, if there is one to start.
+
+        Returns:
+            How long that took, in seconds. A failure is kept for the next answer.
+        """
+        began = time.monotonic()
+        if self.arm.argv:
+            self._start()
+        return time.monotonic() - began
+
+    def post(self, path: str, body: Any) -> Posted:
+        """Post JSON to the address with `path` added to it; see `Exchanger.post`."""
+        if self.arm.argv:
+            failure = self._ensure_server()
+            if failure is not None:
+                return Posted(reason=failure)
+        if self.is_aborted:
+            return Posted(reason=ENDED)
+        server = self._server
+        port = "" if server is None else str(server.port)
+        url = (self.arm.url or "").replace("{port}", port)
+        posted = self.exchanger.post(url + path, body, timeout_seconds=self.arm.timeout_seconds)
+        if posted.reason is None or server is None:
+            return posted
+        if posted.text is None:
+            # It hangs, died or broke off: what is left of it cannot be trusted with the next one.
+            server.wait_briefly()
+            end = None if server.is_alive else server.describe_end()
+            self._end_server()
+            return posted if end is None or self.is_aborted else replace(posted, reason=end)
+        return posted
+
+    def abort(self) -> None:
+        """End the request in flight and the server, from any thread."""
+        self._aborted.set()
+        self.exchanger.abort()
+        with self._lock:
+            if self._server is not None:
+                self._server.kill()
+
+    def close(self) -> SessionEnd:
+        """End the server, and look at what was left behind."""
+        self._end_server()
+        left = self.workspace.finish(self.arm.writes)
+        return replace(left, restarts=max(0, self._starts - 1))
+
+    def _ensure_server(self) -> str | None:
+        """Have a live server, or say why there is none."""
+        if self.is_aborted:
+            return ENDED
+        if self._server is not None:
+            if self._server.is_alive:
+                return None
+            self._end_server()
+        elif self._failed_starts >= MAX_FAILED_STARTS:
+            return f"{self._start_failure} ({self._failed_starts} times; given up)"
+        self._start()
+        return ENDED if self.is_aborted else self._start_failure
+
+    def _start(self) -> None:
+        self._starts += 1
+        try:
+            start_server(
+                self.arm.argv,
+                self.workspace,
+                timeout_seconds=self.arm.startup_timeout_seconds,
+                on_started=self._keep,
+            )
+        except ServerStartError as error:
+            self._start_failure = f"the session did not start: {error}"
+            self._failed_starts += 1
+            self._end_server()
+        else:
+            self._start_failure = None
+            self._failed_starts = 0
+
+    def _keep(self, server: ListeningServer) -> None:
+        with self._lock:
+            self._server = server
+            if self.is_aborted:
+                server.kill()
+
+    def _end_server(self) -> None:
+        with self._lock:
+            server, self._server = self._server, None
+        if server is not None:
+            server.end()
+
+
+def open_endpoint(arm: ServerArm, workspace: Workspace) -> Endpoint:
+    """The endpoint of one session; nothing is started or asked yet.
+
+    Raises:
+        ConfigError: A variable that a header needs is not set, or a certificate cannot be read.
+    """
+    settings = read_settings(arm, url=(arm.url or "").replace("{port}", "1"))
+    return Endpoint(
+        arm=arm,
+        workspace=workspace,
+        exchanger=Exchanger(settings, arm.max_output_bytes),
+    )

@@ -1,0 +1,183 @@
+"""One POST of JSON: a deadline for the whole of it, a limit of size, and an end from any thread."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+import threading
+import time
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import httpx
+
+from tasks.arms.answer_text import shorten
+from tasks.arms.service.settings import HttpSettings
+
+ENDED = "the session was ended"
+EXCERPT_BYTES = 2000
+"""What is read of the body of an answer that is none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Posted:
+    """What came back: the text of a whole answer, or why there is none (`reason`).
+
+    With a reason, `text` is the beginning of what the endpoint said instead, if it said anything.
+    """
+
+    text: str | None = None
+    reason: str | None = None
+    seconds: float = 0.0
+
+
+@dataclass(slots=True, eq=False)
+class Exchanger:
+    """Posts to an endpoint, one request at a time and each on a connection of its own; any thread
+    may abort it for good."""
+
+    settings: HttpSettings
+    max_bytes: int
+    _running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Posted]] | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_aborted: bool = False
+
+    def post(self, url: str, body: Any, *, timeout_seconds: float) -> Posted:
+        """Post JSON and read the answer. Every failure is a reason, never an exception."""
+        began = time.monotonic()
+        # Not `asyncio.run`, which waits for a name server that does not answer, however long.
+        loop = asyncio.new_event_loop()
+        try:
+            task = loop.create_task(self._post(url, body, timeout_seconds))
+            with self._lock:
+                self._running = (loop, task)
+                if self._is_aborted:
+                    task.cancel()
+            posted = loop.run_until_complete(task)
+        except asyncio.CancelledError:
+            posted = Posted(reason=ENDED)
+        finally:
+            with self._lock:
+                self._running = None
+            loop.run_until_complete(loop.shutdown_asyncgens())
+            loop.close()
+        reason = None if posted.reason is None else self.settings.conceal(posted.reason)
+        return replace(posted, reason=reason, seconds=time.monotonic() - began)
+
+    def abort(self) -> None:
+        """End the request in flight; those that follow fail at once."""
+        with self._lock:
+            self._is_aborted = True
+            if self._running is not None:
+                loop, task = self._running
+                loop.call_soon_threadsafe(task.cancel)
+
+    async def _post(self, url: str, body: Any, timeout_seconds: float) -> Posted:
+        data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
+        headers = httpx.Headers({"Content-Type": "application/json"})
+        headers.update(self.settings.headers)
+        try:
+            async with (
+                asyncio.timeout(timeout_seconds),
+                httpx.AsyncClient(
+                    transport=self.settings.transport(),
+                    headers=headers,
+                    timeout=None,  # noqa: S113 - the limit is the whole exchange's
+                    follow_redirects=False,
+                    trust_env=False,
+                ) as client,
+                client.stream("POST", url, content=data) as response,
+            ):
+                if response.is_success:
+                    return await self._read(response)
+                # Concealed before it is shortened: half a secret is found no more.
+                said = self.settings.conceal(await _read_excerpt(response))
+                return Posted(text=said or None, reason=describe_status(response, said))
+        except TimeoutError:
+            return Posted(reason=f"timed out after {timeout_seconds:g} s")
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return Posted(reason=describe_error(error))
+
+    async def _read(self, response: httpx.Response) -> Posted:
+        data = bytearray()
+        async for chunk in response.aiter_bytes():
+            data += chunk
+            if len(data) > self.max_bytes:
+                return Posted(reason=f"sent more than {self.max_bytes} bytes for one answer")
+        try:
+            text = data.decode(response.charset_encoding or "utf-8").removeprefix("\ufeff")
+        except (UnicodeDecodeError, LookupError) as error:
+            return Posted(reason=f"malformed output: the answer is no text: {error}")
+        text = self.settings.conceal(text)
+        if not _has_known_end(response) and not _is_json(text):
+            return Posted(
+                text=text,
+                reason="malformed output: an answer without a Content-Length that is not JSON "
+                f"either may have been cut off: {shorten(text)}",
+            )
+        return Posted(text=text)
+
+
+def describe_status(response: httpx.Response, said: str = "") -> str:
+    """A status other than success in words, with what the endpoint says about it."""
+    code = response.status_code
+    phrase = response.reason_phrase or httpx.codes.get_reason_phrase(code)
+    words = f"the endpoint answered with status {code} {phrase}".rstrip()
+    target = redirect_target(response)
+    if target is not None:
+        place = target.copy_with(userinfo=b"", query=None, fragment=None)
+        words += f", to {place}; if that is the endpoint, name it in `url`"
+    wait = response.headers.get("retry-after")
+    if wait is not None:
+        words += f", to be tried again after {shorten(wait)}"
+    return f"{words}: {shorten(said)}" if said.strip() else words
+
+
+def redirect_target(response: httpx.Response) -> httpx.URL | None:
+    """Where a redirect leads; None when there is none, or to no address."""
+    if not response.has_redirect_location:
+        return None
+    try:
+        return response.request.url.join(response.headers["location"])
+    except httpx.InvalidURL:
+        return None
+
+
+def describe_error(error: Exception) -> str:
+    """What went wrong on the way, in words."""
+    said = " ".join(str(error).split()) or type(error).__name__
+    match error:
+        case httpx.ProxyError():
+            return f"the proxy failed: {said}"
+        case httpx.ConnectError():
+            return f"cannot connect: {said}"
+        case httpx.RemoteProtocolError() | httpx.ReadError():
+            return f"the answer broke off: {said}"
+        case httpx.DecodingError():
+            return f"malformed output: {said}"
+    return f"the request failed: {said}"
+
+
+async def _read_excerpt(response: httpx.Response) -> str:
+    """The beginning of a body; what breaks off meanwhile changes nothing."""
+    data = bytearray()
+    with contextlib.suppress(httpx.HTTPError):
+        async for chunk in response.aiter_bytes():
+            data += chunk
+            if len(data) >= EXCERPT_BYTES:
+                break
+    return data[:EXCERPT_BYTES].decode("utf-8", "replace")
+
+
+def _has_known_end(response: httpx.Response) -> bool:
+    headers = response.headers
+    return "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
+
+
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True

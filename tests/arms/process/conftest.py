@@ -1,5 +1,0 @@
-"""Sessions on real processes."""
-
-from tests.sessions import lab
-
-__all__ = ["lab"]
