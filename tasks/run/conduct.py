@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.arms.base import Point
-from tasks.arms.http_variables import require_variables
+from tasks.arms.service.variables import require_variables
 from tasks.canonical import canonical_json
 from tasks.config import ServerArm
 from tasks.errors import UsageError
