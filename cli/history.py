@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.text import Text
 
 from cli.evaluating import INTERRUPTED, InterruptedRunError, Outputs, prefect_server
-from cli.options import Function, people_console, write_outputs
+from cli.options import Function, check_output, people_console, write_outputs
 
 if TYPE_CHECKING:
     from tasks.history.campaign import PointEvent
@@ -23,7 +23,11 @@ if TYPE_CHECKING:
 def chart_option(function: Function) -> Function:
     """`--svg FILE`: the chart."""
     return click.option(
-        "--svg", "svg_file", metavar="FILE", help="Also draw the score over the points, as SVG."
+        "--svg",
+        "svg_file",
+        metavar="FILE",
+        callback=check_output,
+        help="Also draw the score over the points, as SVG.",
     )(function)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,6 +15,7 @@ from cli.options import (
     catch_errors,
     report_options,
     scratch_option,
+    try_to_write,
     verbose_option,
     warehouse_option,
 )
@@ -71,6 +73,7 @@ def once(
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     chosen = _choose(configs)
+    _check_summary()
     nights = _find_nothing_new(chosen, warehouse=warehouse, scratch=scratch) or _run(
         chosen, warehouse=warehouse, scratch=scratch, outputs=outputs
     )
@@ -115,8 +118,6 @@ def serve(
     started when it does not run. A night that is still running holds back the next one; a night
     whose process was killed is marked as crashed within two minutes.
     """
-    import os
-
     from cli.options import people_console
     from flows.server import start_server, use_server
 
@@ -220,6 +221,24 @@ def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Output
                     ) from None
                 nights: list[Night] = interruption.value
                 return nights
+
+
+def _check_summary() -> None:
+    """Refuse before the night what could not be written after it.
+
+    Raises:
+        UsageError: $GITHUB_STEP_SUMMARY names what cannot be written.
+    """
+    from tasks.errors import UsageError
+
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    try:
+        if summary:
+            try_to_write(Path(summary))
+    except OSError as error:
+        raise UsageError(
+            f"cannot append to $GITHUB_STEP_SUMMARY ({summary}): {error.strerror}"
+        ) from None
 
 
 def _choose(configs: tuple[Path, ...]) -> list[Path]:

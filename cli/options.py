@@ -90,25 +90,46 @@ def markdown_option(function: Function) -> Function:
         "--markdown",
         "markdown_file",
         metavar="FILE",
-        callback=_check_output,
+        callback=check_output,
         help="Also write the report as Markdown; - for stdout.",
     )(function)
 
 
 def json_option(words: str) -> Callable[[Function], Function]:
     """`--json FILE`, which `words` explain."""
-    return click.option("--json", "json_file", metavar="FILE", callback=_check_output, help=words)
+    return click.option("--json", "json_file", metavar="FILE", callback=check_output, help=words)
 
 
-def _check_output(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
+def check_output(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
     """Refuse before anything is measured what could not be written after it."""
     if value == "-" and "-" in (
         context.params.get(name) for name in ("json_file", "markdown_file")
     ):
         raise click.BadParameter("stdout takes one of --json and --markdown; name a file")
-    if value not in (None, "-") and not Path(value).absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {Path(value).parent} to write it to")
+    if value not in (None, "-"):
+        if not Path(value).absolute().parent.is_dir():
+            raise click.BadParameter(f"there is no folder {Path(value).parent} to write it to")
+        try:
+            try_to_write(Path(value))
+        except OSError as error:
+            raise click.BadParameter(f"cannot write {value}: {error.strerror}") from None
     return value
+
+
+def try_to_write(path: Path) -> None:
+    """Open a file as writing it would, and leave what is there as it is.
+
+    Pipes and devices are left alone: their reader would take it for all there is to come.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    if path.is_file() or path.is_dir():
+        path.open("ab").close()
+    elif not path.exists():
+        target = path.resolve()  # a link that leads nowhere stays one
+        target.open("xb").close()
+        target.unlink()
 
 
 def verbose_option(function: Function) -> Function:

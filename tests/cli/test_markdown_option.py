@@ -106,6 +106,57 @@ def test_two_reports_on_stdout_or_a_missing_folder_are_refused_before_anything_r
     assert lab.select("SELECT count(*) AS n FROM runs") == [{"n": 1}]
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("run", "C"),
+        ("backfill", "C", "--commits", "HEAD"),
+        ("decompose", "C", "--from", "a", "--to", "b"),
+        ("nightly", "once", "C"),
+        ("compare", "last", "last"),
+        ("holdout", "open", "C", "--reason", "release"),
+    ],
+)
+@pytest.mark.parametrize("option", ["--json", "--markdown", "--svg"])
+def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
+    lab: EvaluationLab, arguments: tuple[str, ...], option: str
+) -> None:
+    """A folder has that name, a file lies where a folder should be, or a name is too long."""
+    if option == "--svg" and arguments[0] not in ("backfill", "decompose"):
+        return
+    words = [str(lab.config) if word == "C" else word for word in arguments]
+    (lab.root / "taken").mkdir(exist_ok=True)
+    for name, why in (("taken", "Is a directory"), ("x" * 300, "File name too long")):
+        done = lab.coldrun(*words, option, lab.root / name)
+        assert done.returncode == 2, done.stderr
+        assert why in done.stderr
+        assert "cannot write" in done.stderr
+
+
+def test_a_file_that_can_be_written_is_left_alone_until_there_is_a_report(
+    lab: EvaluationLab,
+) -> None:
+    """A command that fails leaves an earlier report as it was, and makes none."""
+    kept, new = lab.root / "kept.json", lab.root / "new.md"
+    kept.write_text("earlier")
+    (lab.root / "link.md").symlink_to(new)
+    done = lab.coldrun("report", "nope", "--json", kept, "--markdown", lab.root / "link.md")
+
+    assert done.returncode == 2
+    assert kept.read_text() == "earlier"
+    assert (lab.root / "link.md").is_symlink()
+    assert not new.exists()
+
+
+def test_a_summary_that_cannot_be_written_is_refused_before_the_night(lab: EvaluationLab) -> None:
+    """Where a job's summary cannot be appended to, nothing is measured for it."""
+    summary = {"GITHUB_STEP_SUMMARY": str(lab.root / "no" / "summary.md")}
+    done = lab.coldrun("nightly", "once", lab.config, env=summary)
+
+    assert done.returncode == 2
+    assert "cannot append to $GITHUB_STEP_SUMMARY" in done.stderr
+
+
 @pytest.mark.parametrize("command", ["runs", "panels", "show", "why"])
 def test_json_on_stdout_is_alone_there(lab: EvaluationLab, command: str) -> None:
     """People's text goes to stderr then."""
