@@ -85,16 +85,31 @@ def strata_names(report: Report) -> list[str]:
     return sorted(report.strata)
 
 
+def find_stratum(report: Report, name: str) -> str:
+    """The stratum of that name, or the one whose name goes on after it: a date may be left out.
+
+    Raises:
+        UsageError: None or several fit.
+    """
+    fitting = [found for found in strata_names(report) if f"{found} ".startswith(f"{name} ")]
+    if name in fitting:
+        return name
+    if len(fitting) > 1:
+        raise UsageError(f"{name!r} is the start of several strata: {', '.join(fitting)}; name one")
+    if not fitting:
+        known = ", ".join(strata_names(report)) or "none: its tasks are not marked"
+        raise UsageError(f"run {report.run_id} has no stratum {name!r}; it has {known}")
+    return fitting[0]
+
+
 def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[str]]]:
     """The headers and rows of a report split by one stratum.
 
     Raises:
         UsageError: The run has no such stratum.
     """
-    parts = report.strata.get(stratum)
-    if parts is None:
-        known = ", ".join(strata_names(report)) or "none: its tasks are not marked"
-        raise UsageError(f"run {report.run_id} has no stratum {stratum!r}; it has {known}")
+    stratum = find_stratum(report, stratum)
+    parts = report.strata[stratum]
     withheld = {arm.name for arm in report.arms if arm.is_withheld}
     arms = [arm.name for arm in report.arms]
     rows = []
@@ -108,9 +123,13 @@ def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[st
 
 
 def stratum_line(report: Report, stratum: str) -> str:
-    """What the table of a stratum shows."""
+    """What the table of a stratum shows.
+
+    Raises:
+        UsageError: The run has no such stratum.
+    """
     return (
-        f"{report.primary} by {stratum}, {report.counts.tasks} tasks; the nulls come first, each "
+        f"{report.primary} by {find_stratum(report, stratum)}, {report.counts.tasks} tasks; the nulls come first, each "
         "with the answers that it gives on the whole panel:"
     )
 

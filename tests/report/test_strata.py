@@ -95,6 +95,26 @@ def test_strata_knowledge_cutoff_makes_a_stratum_of_older_tasks(tmp_path: Path) 
     }
 
 
+def test_report_by_knowledge_cutoff_needs_the_date_only_where_there_are_two(tmp_path: Path) -> None:
+    """The short name will do as long as it means one stratum."""
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG + "knowledge_cutoff = 2026-03-01\n")
+    lab.write_arm()
+    lab.write_tasks(6)
+    lab.freeze()
+    lab.run()
+    done = lab.coldrun("report", "last", "--by", "knowledge_cutoff", "--markdown", "-")
+    assert "exact by knowledge_cutoff 2026-03-01, 6 tasks" in done.stdout
+    assert "| knowledge_cutoff 2026-03-01 | tasks |" in done.stdout
+    second = CONFIG[CONFIG.index("[[arm]]") :].replace('"reader"', '"other"')
+    lab.write(lab.config.read_text() + second + "knowledge_cutoff = 2026-04-01\n")
+    lab.run()
+    refused = lab.coldrun("report", "last", "--by", "knowledge_cutoff")
+    assert refused.returncode == 2
+    both = "knowledge_cutoff 2026-03-01, knowledge_cutoff 2026-04-01"
+    assert f"is the start of several strata: {both}; name one" in refused.stderr
+
+
 def test_production_estimate_weights_a_balanced_sample_back(tmp_path: Path) -> None:
     """Nine of twelve tasks have one answer, which the arm never gives; the sample has one of each.
 
