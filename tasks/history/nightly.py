@@ -37,6 +37,7 @@ from tasks.history.outcomes import (
 )
 from tasks.history.render import history_markdown
 from tasks.history.render_compare import comparison_markdown
+from tasks.report.markdown import bullets, inert
 from tasks.run.prepare import Evaluation
 from warehouse.reader import connect, select_rows
 
@@ -47,7 +48,8 @@ Conduct = Callable[[HistoryRequest], History]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Night:
-    """What came of one evaluation. `sentence` can be quoted; `markdown` is the whole story."""
+    """What came of one evaluation. `sentence` can be quoted; `markdown` is the whole story, where
+    there is more to say."""
 
     name: str
     state: NightState
@@ -115,7 +117,7 @@ def evaluate_night(
     run_id = point.run_ids[0]
     if last is None:
         text = f"{name}: {tip[:12]} measured for the first time, there is nothing to compare with"
-        markdown = f"{text}\n\n{history_markdown(history)}"
+        markdown = f"{inert(text)}\n\n{history_markdown(history)}"
         return Night(
             name=name, state="measured", sentence=text, commit=tip, run_id=run_id, markdown=markdown
         )
@@ -151,7 +153,7 @@ def find_nothing_new(
         return None
     name = evaluation.frozen.name
     text = f"{name}: nothing new, {tip[:12]} was measured before; nothing was executed"
-    return Night(name=name, state="nothing_new", sentence=text, commit=tip, markdown=text)
+    return Night(name=name, state="nothing_new", sentence=text, commit=tip)
 
 
 def _unmeasured(name: str, tip: str, history: History) -> Night:
@@ -166,7 +168,7 @@ def _unmeasured(name: str, tip: str, history: History) -> Night:
         sentence=text,
         exit_code=5,
         commit=tip,
-        markdown=f"{text}\n\n{history_markdown(history)}",
+        markdown=f"{inert(text)}\n\n{history_markdown(history)}",
     )
 
 
@@ -222,10 +224,10 @@ def _moved(comparison: Comparison | None) -> list[Any]:
 
 def summarise_nights(nights: Sequence[Night]) -> str:
     """The Markdown of a whole night."""
-    lines = ["# Nightly evaluation", "", *(f"- {night.sentence}" for night in nights)]
+    lines = ["# Nightly evaluation", "", *bullets(night.sentence for night in nights)]
     for night in nights:
-        if night.markdown and night.markdown != night.sentence:
-            lines += ["", f"## {night.name}", "", _deepen(night.markdown)]
+        if night.markdown:
+            lines += ["", f"## {inert(night.name)}", "", _deepen(night.markdown)]
     return "\n".join(lines)
 
 
@@ -248,15 +250,15 @@ def publish_nights(nights: Sequence[Night], warehouse: Path, *, stem: str) -> Pa
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot write {folder}: {error.strerror}") from None
-    text = summarise_nights(nights)
+    text = summarise_nights(nights) + "\n"
     values = {"schema": 1, "nights": [night.to_values() for night in nights]}
-    write_whole(folder / f"{stem}.json", canonical_json(values))
+    write_whole(folder / f"{stem}.json", canonical_json(values) + b"\n")
     write_whole(folder / f"{stem}.md", text.encode())
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
-                file.write(text + "\n")
+                file.write(text)
         except OSError as error:
             raise StorageError(
                 f"cannot append to $GITHUB_STEP_SUMMARY ({summary}): {error.strerror}"

@@ -61,12 +61,16 @@ def history_markdown(history: History, *, chart: str | None = None) -> str:
         lines += ["", f"![{inert(history.primary)} over the points](<{chart}>)"]
     lines += ["", "## Points", ""]
     lines += table_lines(
-        _point_headers(history), (_point_cells(history, point) for point in history.points)
+        _point_headers(history),
+        (_point_cells(history, point) for point in history.points),
+        text_columns=3,
     )
     if history.steps:
         lines += ["", "## Steps", ""]
         lines += table_lines(
-            _step_headers(history), (_step_cells(history, step) for step in history.steps)
+            _step_headers(history),
+            (_step_cells(history, step) for step in history.steps),
+            text_columns=3,
         )
     lines += ["", *bullets(_tail(history))]
     return "\n".join(lines)

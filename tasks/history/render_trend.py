@@ -32,7 +32,9 @@ def print_trend(trend: Trend, console: Console) -> None:
 def trend_markdown(trend: Trend) -> str:
     """The same as Markdown, with the full hash of the panel."""
     lines = [f"# {inert(_title(trend))}", "", f"- panel {code(trend.panel_digest)}", ""]
-    lines += table_lines(_headers(trend), (_cells(trend, point) for point in trend.points))
+    lines += table_lines(
+        _headers(trend), (_cells(trend, point) for point in trend.points), text_columns=4
+    )
     lines += ["", *bullets(_tail(trend))]
     return "\n".join(lines)
 

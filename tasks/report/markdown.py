@@ -12,7 +12,9 @@ from tasks.report.strata import production_lines, stratum_line, stratum_table
 
 _MARKS = re.compile(
     r"""
-    ^[-+#](?=[-+#\ ]|$)                         # a list, a heading, a rule
+    (?P<own>`(?:(?:coldrun|git\ config|uv|pip\ install)\ [^`]+
+      |changed|max_infra_share|panel\.gold_from|also|writes)`)
+    | ^[-+#](?=[-+#\ ]|$)                         # a list, a heading, a rule
     | ^>                                        # a quote
     | ^\[(?=.*\]:|[ xX]\])                     # a definition, a box to tick
     | (?P<number>^\d+)(?P<after>[.)])(?=\ |$)   # a numbered list
@@ -24,6 +26,8 @@ _MARKS = re.compile(
     """,
     re.VERBOSE,
 )
+"""What Markdown would take for markup. `own` is what coldrun says itself: commands, and the names
+of settings. As code they are as harmless where somebody else's text has them."""
 
 
 def render_markdown(report: Report, *, stratum: str | None = None) -> str:
@@ -36,7 +40,10 @@ def render_markdown(report: Report, *, stratum: str | None = None) -> str:
 
 
 def inert(text: str) -> str:
-    """Text on one line that Markdown shows as it is: no markup, tag or link comes of it."""
+    """Text on one line that Markdown shows as it is: no markup, tag or link comes of it.
+
+    Commands and settings in coldrun's own sentences are code, as they are written there.
+    """
     flat = " ".join(one_line(text).split())
     return _MARKS.sub(lambda found: _defuse(found, flat), flat)
 
@@ -124,6 +131,8 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
 
 
 def _defuse(found: re.Match[str], text: str) -> str:
+    if found["own"]:
+        return found["own"]
     if found["html"]:
         return {"<": "&lt;", "&": "&amp;"}[found["html"]]
     if found["link"]:

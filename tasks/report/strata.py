@@ -129,8 +129,8 @@ def stratum_line(report: Report, stratum: str) -> str:
         UsageError: The run has no such stratum.
     """
     return (
-        f"{report.primary} by {find_stratum(report, stratum)}, {report.counts.tasks} tasks; the nulls come first, each "
-        "with the answers that it gives on the whole panel:"
+        f"{report.primary} by {find_stratum(report, stratum)}, {report.counts.tasks} tasks; the "
+        "nulls come first, each with the answers that it gives on the whole panel:"
     )
 
 

@@ -11,9 +11,10 @@ from click.testing import CliRunner
 
 from cli.backfill import command as backfill_command
 from cli.nightly import command as nightly_command
+from tasks.errors import UsageError
 from tasks.history.conduct import HistoryRequest, Hooks, conduct_history
 from tasks.history.model import History
-from tasks.history.nightly import Night, evaluate_night, publish_nights
+from tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
 from tasks.run.execute import Progress
 from tests.history.small import Killed, SmallHistory
 from warehouse.reader import connect, select_rows
@@ -60,10 +61,22 @@ def test_nights_measure_what_is_new_and_decompose_a_change(
 
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     report = publish_nights([night], small.warehouse, stem="night")
-    assert report.read_text() + "\n" == (tmp_path / "summary.md").read_text()
+    assert report.read_text() == (tmp_path / "summary.md").read_text()
+    for path in (report, report.with_suffix(".json")):
+        assert path.read_bytes().endswith(b"\n")
+    assert "\\" not in report.read_text(), "coldrun's own words are no markup"
+    assert "a step is `changed` only where" in report.read_text()
     assert "+12 tasks" in report.read_text()
     values = json.loads(report.with_suffix(".json").read_text())
     assert values["nights"][0]["decomposition"]["steps"][0]["from"] == small.commits[1]
+
+
+def test_page_of_a_night_quotes_what_others_said_as_text(tmp_path: Path) -> None:
+    """An error of a tool stands in the list of the night, and is no markup there."""
+    night = failed_night("a_b", UsageError("<b>no</b> [index](http://x) `coldrun freeze C`"))
+    page = publish_nights([night], tmp_path, stem="night").read_text()
+    line = r"- a_b: &lt;b>no&lt;/b> [index]\(http://x) `coldrun freeze C`"
+    assert page == f"# Nightly evaluation\n\n{line}\n"
 
 
 def test_newest_commit_that_fails_is_told_once(small: SmallHistory) -> None:

@@ -89,3 +89,28 @@ def test_code_span_holds_any_text(text: str) -> None:
 def test_plain_words_and_numbers_are_left_alone(text: str) -> None:
     """Whoever reads the source reads no backslashes."""
     assert inert(text) == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a step is `changed` only where it clears the floor",
+        "the gold was produced with 'x' (`panel.gold_from`), a part of this arm",
+        "see `coldrun why RUN TASK ARM`, or `coldrun backfill a_b*.toml --commits A..B`",
+    ],
+)
+def test_own_commands_and_settings_are_code_as_they_are_written(text: str) -> None:
+    """Only what others said is escaped."""
+    assert inert(text) == text
+    assert "code_inline" in kinds(f"- {text}")
+
+
+@pytest.mark.parametrize(
+    "text", ["``coldrun x`", "`coldrun x``", "`coldrun <b>` `rm`", "\\`coldrun x`", "`changed <i>`"]
+)
+def test_what_looks_like_an_own_command_is_text_or_code(text: str) -> None:
+    """Backticks around it pair with nothing else."""
+    (line,) = bullets([text])
+
+    assert kinds(line) <= LIST | {"code_inline"}
+    assert shown(line).replace("`", "") == text.replace("`", "")
