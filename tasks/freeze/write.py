@@ -103,8 +103,9 @@ def write_frozen(
 
 
 def _frozen_part(lock: dict[str, Any]) -> dict[str, Any]:
-    """What a second freeze has to find again; dates and openings are not part of it."""
-    return {key: lock[key] for key in lock if key not in ("frozen_at", "history", "holdout")}
+    """What a second freeze has to find again; dates, openings and notes are not part of it."""
+    found = {key: lock[key] for key in lock if key not in ("frozen_at", "history", "holdout")}
+    return {**found, "panel": {key: lock["panel"][key] for key in lock["panel"] if key != "notes"}}
 
 
 def _changes(earlier: dict[str, Any], lock: dict[str, Any]) -> tuple[str, ...]:

@@ -137,6 +137,10 @@ class Repository:
             return False
         return True
 
+    def is_empty(self) -> bool:
+        """Whether nothing was ever committed: HEAD is no commit, and there is no branch or tag."""
+        return not self.has_commit("HEAD") and not self._read("for-each-ref", "--count=1").strip()
+
     def is_ancestor(self, base: str, head: str) -> bool:
         """Whether the commit `base` can be reached from `head` (a commit reaches itself)."""
         status, _, complaint = self._try("merge-base", "--is-ancestor", base, head)

@@ -46,11 +46,13 @@ class RepositoryTickets:
 
     `naming` has, for each ticket named after base, the earliest commit that names it; `begun`
     holds the tickets that a commit up to base names; `base` is None when the repository has no
-    commit yet at base. `covering` counts commits whose subject is one match from end to end.
+    commit yet at base, and `is_empty` says that it has none at all. `covering` counts commits whose
+    subject is one match from end to end.
     """
 
     name: str
     base: Revision | None
+    is_empty: bool
     commits: int
     commits_before_base: int
     matching: int
@@ -77,17 +79,19 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 def read_repository_tickets(query: TicketQuery) -> RepositoryTickets:
     """Read the commits of one repository, on all branches or one, in one `git log`.
 
-    Commits by bots name nothing; merges name like any commit.
+    Commits by bots name nothing; merges name like any commit. One without commits names nothing,
+    and does not exist at base.
 
     Raises:
         RepositoryError: It cannot be read, or the branch is missing.
     """
     repository = Repository.open(Path(query.location))
     repository.refuse_incomplete()
+    log = _TicketLog(compile_pattern(query.pattern), query)
+    if repository.is_empty():
+        return log.result(None, is_empty=True)
     tip = _find_tip(repository, query)
     revisions = [] if query.branch is None else [tip.commit]
-    pattern = compile_pattern(query.pattern)
-    log = _TicketLog(pattern, query)
     for entry in repository.stream_messages(revisions):
         if query.until is None or entry.committed <= query.until:
             is_named_by_bot = is_bot(entry.author_name, entry.author_email)
@@ -131,11 +135,12 @@ class _TicketLog:
             if key not in self._naming or naming < self._naming[key]:
                 self._naming[key] = naming
 
-    def result(self, base: Revision | None) -> RepositoryTickets:
+    def result(self, base: Revision | None, *, is_empty: bool = False) -> RepositoryTickets:
         """What was found."""
         return RepositoryTickets(
             name=self._query.name,
             base=base,
+            is_empty=is_empty,
             commits=self._commits,
             commits_before_base=self._before,
             matching=self._matching,

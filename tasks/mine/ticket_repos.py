@@ -12,7 +12,8 @@ Time. `base` and `head` are dates here (head may stay "HEAD"), compared with the
 clock, because repositories share no commit. The range is after base, up to head, as for commits:
 a ticket that a commit up to base names was begun before and is not a candidate. The corpus of a
 repository is the last commit of its main line up to base, so no tree holds work on a ticket that
-is asked about; a repository without one does not exist at base and cannot be gold. Without `base`
+is asked about; a repository without one, such as an empty one, does not exist at base and cannot be
+gold. Without `base`
 nothing can be frozen before all tickets, whose history may go back to the first commit: the trees
 are then those of head, with the work in them, and a note says so.
 """
@@ -47,6 +48,7 @@ from tasks.mine.ticket_log import (
     derive_text,
     read_repository_tickets,
 )
+from tasks.plain import counted
 from tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
 
 _ALMOST_ALL = 0.95
@@ -54,6 +56,8 @@ _MANY_PER_MESSAGE = 5
 _FEW_COMMITS = 20
 _PARALLEL_REPOSITORIES = 4
 """Fewer are read sooner than processes start."""
+_NAMED = 5
+"""How many repositories a note names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +116,7 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
     _check_time(panel, read, found)
     if tickets is not None and not tickets.keys() & found.keys():
         raise PanelError(
-            f"commits name {len(found)} tickets, none of which is in {panel.tickets}; "
+            f"commits name {counted(len(found), 'ticket')}, none of which is in {panel.tickets}; "
             f"compare its ids with what ticket_pattern {panel.ticket_pattern!r} finds, such as "
             f"{min(found)!r}"
         )
@@ -156,8 +160,9 @@ def _expand(source: str, config_dir: Path) -> list[str]:
         return [place]
     # The folder's own name is no pattern; Path.glob takes neither absolute patterns nor "..".
     pattern = os.path.join(glob.escape(str(config_dir)), Path(source).expanduser())  # noqa: PTH118
-    found = glob.glob(os.path.normpath(pattern))  # noqa: PTH207
-    matches = [Path(match) for match in sorted(found)]
+    found = glob.glob(os.path.normpath(pattern), include_hidden=True)  # noqa: PTH207
+    # A folder may be called .github; what lies in .git is a repository's own.
+    matches = [path for match in sorted(found) if ".git" not in (path := Path(match)).parts]
     places = [str(path) for path in matches if path.is_dir() and _is_root(path)]
     if not places:
         raise PanelError(f"repos: no repository matches {source!r} (from {config_dir})")
@@ -219,8 +224,8 @@ def _check_matches(pattern: str, read: Sequence[RepositoryTickets]) -> None:
     matching = sum(one.matching for one in read)
     if matching == 0:
         raise PanelError(
-            f"ticket_pattern {pattern!r} matches none of {commits} commits in "
-            f"{len(read)} repositories; look at how their messages name tickets"
+            f"ticket_pattern {pattern!r} matches none of {counted(commits, 'commit')} in "
+            f"{_repositories(len(read))}; look at how their messages name tickets"
         )
     counts: Counter[str] = Counter()
     for one in read:
@@ -240,6 +245,10 @@ def _check_matches(pattern: str, read: Sequence[RepositoryTickets]) -> None:
         raise PanelError(f"ticket_pattern {pattern!r} matches nearly everything: {reason}")
 
 
+def _repositories(number: int) -> str:
+    return counted(number, "repository", "repositories")
+
+
 def _check_time(
     panel: PanelConfig, read: Sequence[RepositoryTickets], found: Mapping[str, _Found]
 ) -> None:
@@ -247,7 +256,7 @@ def _check_time(
     if not any(one.base for one in read):
         moment = f"base {panel.base}" if panel.base else f"head {panel.head}"
         raise PanelError(
-            f"none of {len(read)} repositories has a commit up to {moment}; choose a later date"
+            f"no commit up to {moment} in {_repositories(len(read))}; choose a later date"
         )
     if not found:
         begun = len(frozenset[str]().union(*(one.begun for one in read)))
@@ -302,7 +311,7 @@ def _assemble(
         corpora=existing,
         items=tuple(sorted(existing)),
         change_counts={one.name: one.commits_before_base for one in read if one.name in existing},
-        notes=tuple(_notes(panel, found, tickets, begun)),
+        notes=tuple(_notes(panel, read, found, tickets, begun)),
     )
 
 
@@ -347,11 +356,19 @@ def _newest_first(decided: tuple[str, Task | str]) -> tuple[float, str]:
 
 def _notes(
     panel: PanelConfig,
+    read: Sequence[RepositoryTickets],
     found: Mapping[str, _Found],
     tickets: Mapping[str, Ticket] | None,
     begun: frozenset[str],
 ) -> list[str]:
     notes = []
+    empty = [one.name for one in read if one.is_empty]
+    if empty:
+        more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
+        notes.append(
+            f"{_repositories(len(empty))} without a commit cannot be an answer and "
+            f"{'is' if len(empty) == 1 else 'are'} left out: {', '.join(empty[:_NAMED])}{more}"
+        )
     if panel.base is None:
         notes.append(
             "the searched trees are those of head and hold the work on the tickets; "
@@ -362,7 +379,9 @@ def _notes(
     else:
         unknown = len(found.keys() - tickets.keys())
         if unknown:
-            notes.append(f"commits name {unknown} tickets that the tickets file does not have")
+            what = counted(unknown, "ticket")
+            notes.append(f"commits name {what} that the tickets file does not have")
     if begun:
-        notes.append(f"{len(begun)} tickets named before base are left out")
+        are = "is" if len(begun) == 1 else "are"
+        notes.append(f"{counted(len(begun), 'ticket')} named before base {are} left out")
     return notes

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_mine_tickets_base_date_freezes_trees_before_the_work(organisation, mine
     assert gold(panel) == {"Move the button, see": ["api", "web"]}
     assert panel.corpora["web"].commit == organisation["web"].git("rev-parse", "main~2")
     assert panel.corpora["api"].commit == organisation["api"].git("rev-parse", "main~2")
-    assert any("1 tickets named before base" in note for note in panel.notes)
+    assert any("1 ticket named before base is left out" in note for note in panel.notes)
     early = mine_tickets(base="2020-01-02")
     assert "shop" not in early.items
     check_sum(early)
@@ -120,7 +121,7 @@ def test_mine_tickets_head_date_ends_the_range(organisation, mine_tickets):
     [
         ({"base": "2021-01-01"}, r"no ticket after base 2021-01-01 .*\(3 were named by then\)"),
         ({"base": "2020-01-12", "head": "2020-01-11"}, r"2020-01-12\.\.2020-01-11 is empty"),
-        ({"base": "2019-01-01"}, r"none of 3 repositories has a commit up to base 2019-01-01"),
+        ({"base": "2019-01-01"}, r"no commit up to base 2019-01-01 in 3 repositories"),
     ],
 )
 def test_mine_tickets_dates_that_leave_nothing_are_named(
@@ -159,7 +160,7 @@ def test_mine_tickets_hash_numbers_meet_plain_ids(new_repository, mine_tickets, 
         ("", "`ticket_pattern` is missing"),
         ("(", "is not a regular expression"),
         (r"\d*", "matches the empty text"),
-        (r"ZZ-\d+", r"matches none of \d+ commits in 1 repositories"),
+        (r"ZZ-\d+", r"matches none of \d+ commits in 1 repository"),
         (r"\w+", "matches nearly everything"),
         (".+", "matches nearly everything"),
         ("edit", "matches nearly everything: 'edit' is named by"),
@@ -265,6 +266,42 @@ def test_mine_tickets_group_named_id_may_be_left_out_of_a_match(organisation, mi
     assert gold(panel) == gold(mine_tickets())
 
 
+def test_locate_repositories_glob_finds_hidden_repositories(new_repository, tmp_path):
+    """An organisation's `.github` is one of its repositories; the `.git` beside it is none."""
+    for name in (".github", "api"):
+        new_repository(f"org/{name}").commit("start", {"a": "0"})
+    git = new_repository("org/.git")
+    git.commit("start", {"a": "0"})
+    spec = PanelConfig(kind="ticket-repos", repos=("org/*", "org/*/*"), ticket_pattern=PATTERN)
+    with pytest.raises(PanelError, match="no repository matches 'org/\\*/\\*'"):
+        locate_repositories(spec, config_dir=tmp_path, scratch=tmp_path / "scratch")
+    spec = spec.model_copy(update={"repos": ("org/*",)})
+    found = locate_repositories(spec, config_dir=tmp_path, scratch=tmp_path / "scratch")
+    assert list(found) == [".github", "api"]
+
+
+@pytest.mark.parametrize("others", [0, 5])
+def test_mine_tickets_repository_without_commits_is_left_out_and_counted(
+    organisation, mine_tickets, tmp_path, others
+):
+    """It names no ticket and has no tree; the other repositories give the panel all the same."""
+    before = mine_tickets(base="2020-01-08")
+    for number in range(others + 1):
+        subprocess.run(["git", "init", "-q", tmp_path / f"repos/new{number}"], check=True)
+    panel = mine_tickets(base="2020-01-08")
+    assert (panel.tasks, panel.corpora) == (before.tasks, before.corpora)
+    assert panel.items == before.items
+    expected = (
+        "6 repositories without a commit cannot be an answer and are left out: "
+        "new0, new1, new2, new3, new4 and 1 more"
+        if others
+        else "1 repository without a commit cannot be an answer and is left out: new0"
+    )
+    assert panel.notes == (expected, *before.notes)
+    with pytest.raises(RepositoryError, match="has no branch"):
+        mine_tickets(branch="side")
+
+
 def test_locate_repositories_in_a_folder_whose_name_looks_like_a_pattern(new_repository, tmp_path):
     """Only what the configuration says is a glob."""
     new_repository("team[1]/repos/one").commit("start", {"a": "0"})
@@ -291,6 +328,6 @@ def test_mine_tickets_parallel_processes_give_what_one_gives(
 def test_mine_tickets_error_in_a_process_is_the_same_one_line(new_repository, mine_tickets):
     """What goes wrong elsewhere is told here."""
     for number in range(5):
-        new_repository(f"repos/r{number}")
-    with pytest.raises(RepositoryError, match="unknown revision 'HEAD'"):
-        mine_tickets()
+        new_repository(f"repos/r{number}").commit("start", {"a": "0"})
+    with pytest.raises(RepositoryError, match="r0 has no branch 'nope'"):
+        mine_tickets(branch="nope")
