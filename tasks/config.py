@@ -6,7 +6,7 @@ import datetime as dt
 import difflib
 import tomllib
 from collections.abc import Iterator
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
@@ -200,8 +200,25 @@ class ProductConfig(Section):
     commit: str = "HEAD"
     setup: tuple[str, ...] = ()
     setup_key: tuple[str, ...] = ()
+    setup_files: tuple[str, ...] = ()
     setup_timeout_seconds: float = Field(default=1800, gt=0)
     setup_env: tuple[str, ...] = ()
+
+    @field_validator("setup_key")
+    @classmethod
+    def _paths_in_the_product(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            path = PurePosixPath(name)
+            if path.is_absolute() or not path.parts or ".." in path.parts:
+                raise ValueError(
+                    f"[product] setup_key: {name!r} is no path in the product, such as "
+                    '"uv.lock"; files beside the configuration go into setup_files'
+                )
+            if any(sign in name for sign in "*?["):
+                raise ValueError(
+                    f"[product] setup_key: {name!r} is a pattern; name each file, or their folder"
+                )
+        return tuple(sorted({str(PurePosixPath(name)) for name in names}))
 
 
 class RunConfig(Section):

@@ -184,6 +184,34 @@ def ask(session: Session, query: str = "where is a?", *, name: str = "q1") -> An
     return session.ask(Question(id=name, query=query, answer="ranking", k=5, seed=7))
 
 
+@contextmanager
+def serve_repositories(root: Path) -> Iterator[str]:
+    """The address of a git server for the repositories below a folder."""
+    port = 20000 + os.getpid() % 20000
+    for repository in root.glob("*/.git"):
+        (repository / "git-daemon-export-ok").touch()
+    daemon = subprocess.Popen(
+        [
+            *("git", "daemon", "--listen=127.0.0.1", f"--port={port}", "--reuseaddr"),
+            *("--base-path=" + str(root), str(root)),
+        ],
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        url = f"git://127.0.0.1:{port}"
+        deadline = time.monotonic() + 10
+        while time.monotonic() < deadline:
+            asked = ["git", "ls-remote", f"{url}/product/.git"]
+            if subprocess.run(asked, capture_output=True, check=False).returncode == 0:
+                break
+            time.sleep(0.1)
+        yield url
+    finally:
+        os.killpg(daemon.pid, 9)
+        daemon.wait()
+
+
 def is_running(pid: int) -> bool:
     """Whether a process exists and is no zombie."""
     try:

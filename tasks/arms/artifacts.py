@@ -74,13 +74,13 @@ def _is_below(folder: Path, name: str) -> bool:
 def digest_setup(product: ProductConfig, *, config_dir: Path) -> str:
     """SHA-256 over all that decides a set-up besides the product's own files.
 
-    That is its command line, the values of `setup_env`, and the content of the files that
-    `setup_key` names.
+    That is its command line, the values of `setup_env`, and the content of the files beside the
+    configuration that `setup_files` names.
     """
     values = {
         "setup": list(product.setup),
         "setup_env": {name: os.environ.get(name) for name in product.setup_env},
-        "setup_key": {name: _digest_declared(config_dir / name) for name in product.setup_key},
+        "setup_files": {name: _digest_declared(config_dir / name) for name in product.setup_files},
     }
     return hashlib.sha256(canonical_json(values)).hexdigest()
 
@@ -88,8 +88,8 @@ def digest_setup(product: ProductConfig, *, config_dir: Path) -> str:
 def _digest_declared(path: Path) -> str:
     if not path.exists():
         raise ConfigError(
-            f"[product] setup_key: there is nothing at {path}; it names files, relative to the "
-            "configuration's folder, that decide the set-up"
+            f"[product] setup_files: there is nothing at {path}; it names files, relative to the "
+            "configuration's folder, that decide the set-up; files of the product go into setup_key"
         )
     return digest_path(path)
 

@@ -214,6 +214,45 @@ def list_untracked(checkout: Path) -> tuple[str, ...]:
     return tuple(sorted(os.fsdecode(path) for path in output.split(b"\0") if path))
 
 
+def list_tracked(checkout: Path) -> dict[str, str]:
+    """The files of a checkout that git tracks, with their modes ("160000": a submodule)."""
+    output = run_git(["ls-files", "--stage", "-z"], cwd=checkout)
+    records = (record.partition(b"\t") for record in output.split(b"\0") if record)
+    return {os.fsdecode(path): meta[:6].decode("ascii") for meta, _, path in records}
+
+
+def list_made(checkout: Path) -> tuple[str, ...]:
+    """What git does not track in a checkout, a folder without tracked files as one name with a
+    slash at its end; empty folders included, sorted."""
+    output = run_git(["ls-files", "--others", "--directory", "-z"], cwd=checkout)
+    return tuple(sorted(os.fsdecode(path) for path in output.split(b"\0") if path))
+
+
+def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str | None]:
+    """What a commit has at these paths, as "mode object"; None where it has nothing.
+
+    Raises:
+        RepositoryError: The commit is not in the repository.
+    """
+    found: dict[str, str | None] = dict.fromkeys(paths)
+    if not found:
+        return found
+    output = run_git(
+        [
+            *("-c", "safe.directory=*", "ls-tree", "-t", "-z", "--full-tree"),
+            *(commit, "--", *found),
+        ],
+        cwd=repository,
+    )
+    for record in output.split(b"\0"):
+        meta, _, path = record.partition(b"\t")
+        name = os.fsdecode(path)
+        if name in found:
+            mode, _, object_id = meta.decode("ascii").split(" ")
+            found[name] = f"{mode} {object_id}"
+    return found
+
+
 def write_worktree_tree(repo: Path, objects: Path) -> str:
     """The tree of a dirty work tree: what `git add --all` would stage, untracked files included.
 

@@ -33,6 +33,7 @@ from tasks.run.key import differing_components
 from tasks.run.land import land_answers
 from tasks.run.legs import legs_of
 from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
+from tasks.run.point_use import hold_point
 from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from tasks.run.recall import find_earlier, find_reusable
 from warehouse.reader import connect
@@ -123,6 +124,7 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
     Raises:
         UsageError: The run to continue is not there, is being written, or was another run: other
             panel, arms, product or code.
+        PointError: Another run has moved the point to its own commit.
         StorageError: The warehouse cannot be written.
     """
     prepare_warehouse(request.warehouse)
@@ -130,6 +132,7 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
     is_resume = request.mode == "resume"
     run_id = find_resumable(request.warehouse, request.resume) if is_resume else new_run_id(now)
     with ExitStack() as stack:
+        stack.enter_context(hold_point(point))
         stack.enter_context(hold_run(request.warehouse, run_id))
         store = open_store(request.warehouse, run_id)
         trials = evaluation.trials(request.trials)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 import secrets
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Any
 
 from tasks.arms.base import Point
 from tasks.config import Config, parse_config
+from tasks.errors import ConfigError, StorageError
 from tasks.freeze.lock import FrozenPanel
+from tasks.plain import one_line
 
 MANIFEST_SCHEMA = 1
 
@@ -57,14 +61,29 @@ class Manifest:
 
 def manifest_from_values(values: dict[str, Any]) -> Manifest:
     """The manifest in JSON values."""
-    from pathlib import Path
-
     fields = {key: value for key, value in values.items() if key != "schema"}
     point = fields.pop("point")
     return Manifest(
         **{**fields, "config": parse_config(fields["config"], source="the run's manifest")},
-        point=None if point is None else Point(**{**point, "directory": Path(point["directory"])}),
+        point=None if point is None else _point_from_values(point),
     )
+
+
+def read_manifest(run_id: str, text: str | None) -> tuple[Manifest, tuple[str, ...]]:
+    """What a landed run was started with, and what made it invalid, from its row.
+
+    Raises:
+        StorageError: It is not there, or another version of coldrun wrote it.
+    """
+    try:
+        values = json.loads(text or "")
+        invalid = values.pop("invalid")
+        return manifest_from_values(values), tuple(invalid)
+    except (ValueError, KeyError, TypeError, ConfigError) as error:
+        raise StorageError(
+            f"run {run_id} cannot be shown: what it was started with is not readable by this "
+            f"version of coldrun ({one_line(str(error))}); its rows in the warehouse are"
+        ) from None
 
 
 def new_run_id(now: dt.datetime) -> str:
@@ -79,3 +98,8 @@ def planned_answers(frozen: FrozenPanel, trials: dict[str, int]) -> dict[str, in
 
 def _point_values(point: Point) -> dict[str, Any]:
     return {**asdict(point), "directory": str(point.directory)}
+
+
+def _point_from_values(values: dict[str, Any]) -> Point:
+    own = {"directory": Path(values["directory"]), "notes": tuple(values.get("notes", ()))}
+    return Point(**{**values, **own})

@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from tasks.arms.artifacts import BYTECODE_FOLDER, digest_path
 from tasks.arms.base import Point
 from tasks.canonical import digest_json
-from tasks.errors import RepositoryError
+from tasks.errors import PointError, RepositoryError
 from tasks.git.checkout import list_changed, list_untracked, verify_head
 from tasks.run.locks import FileLock, take_lock, try_lock
 from tasks.run.scratch import remove_folder
 
 NAMED_FILES = 5
+
+_reserved: dict[Path, FileLock] = {}
+"""Points that this process has prepared and that no run has taken over yet."""
 
 
 def read_stamp(place: Path) -> dict[str, Any] | None:
@@ -62,6 +66,21 @@ def record_built(checkout: Path, names: Sequence[str]) -> dict[str, list[Any]]:
         os.fsencode(name).hex(): [*_state(checkout / name), _digest(checkout / name)]
         for name in names
     }
+
+
+def renew_built(checkout: Path, untracked: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """What `record_built` said, for the same files now that they were moved into `checkout`.
+
+    Links are read again, because the files of the product that they lead to are others. Bytecode
+    that was left behind is left out.
+    """
+    renewed = {}
+    for key, known in untracked.items():
+        path = checkout / _decode(key)
+        if os.path.lexists(path):
+            digest = _digest(path) if path.is_symlink() else known[-1]
+            renewed[key] = [*_state(path), digest]
+    return renewed
 
 
 def built_digest(place: Path) -> str | None:
@@ -123,6 +142,59 @@ def _digest(path: Path) -> str | None:
         return None
 
 
+def reserve_point(place: Path) -> None:
+    """Keep a point as it is until a run of this process takes it over with `hold_point`."""
+    _reserved[place] = take_lock(place.with_suffix(".hold"), is_shared=True)
+
+
+def release_reserved() -> None:
+    """Give up what was reserved and that no run took over."""
+    for place in tuple(_reserved):
+        if (lock := _reserved.pop(place, None)) is not None:
+            lock.release()
+
+
+@contextmanager
+def hold_point(point: Point | None) -> Iterator[None]:
+    """Keep a point at its commit for the length of a run: others share its set-up, and wait.
+
+    Raises:
+        PointError: Another run has moved it to its own commit in the meantime.
+    """
+    if point is None or read_stamp(point.directory.parent) is None:
+        yield
+        return
+    place = point.directory.parent
+    lock = _reserved.pop(place, None) or take_lock(place.with_suffix(".hold"), is_shared=True)
+    try:
+        _refuse_moved(point)
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def claim_point(place: Path) -> Iterator[bool]:
+    """Whether nobody uses a point, and nobody can for the length of a block; without waiting."""
+    held = try_lock(place.with_suffix(".hold"))
+    used = None if held is None else try_lock(place.with_suffix(".use"))
+    try:
+        yield used is not None
+    finally:
+        for lock in (held, used):
+            if lock is not None:
+                lock.release()
+
+
+def _refuse_moved(point: Point) -> None:
+    stamp = read_stamp(point.directory.parent)
+    if stamp is None or stamp.get("commit") != point.commit:
+        raise PointError(
+            f"the checkout {point.directory} is no longer at {point.commit}: another run has taken "
+            "it over; start again"
+        )
+
+
 def use_point(point: Point) -> FileLock | None:
     """Enter a point's checkout for a session; hold the lock until the session ends.
 
@@ -131,12 +203,21 @@ def use_point(point: Point) -> FileLock | None:
 
     Returns:
         The lock; None when the checkout was not made by `prepare_point`.
+
+    Raises:
+        PointError: The checkout is at another commit than the point.
     """
     place = point.directory.parent
     if read_stamp(place) is None:
         return None
     sweep_when_free(place)
-    return take_lock(place.with_suffix(".use"), is_shared=True)
+    lock = take_lock(place.with_suffix(".use"), is_shared=True)
+    try:
+        _refuse_moved(point)
+    except PointError:
+        lock.release()
+        raise
+    return lock
 
 
 def describe_use(point: Point) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -167,14 +248,32 @@ def sweep_when_free(place: Path) -> None:
     try:
         checkout = place / "checkout"
         point = Point(repo="", directory=checkout, commit="", tree="")
-        for name in list_additions(point):
-            found = checkout / name
-            if found.is_dir() and not found.is_symlink():
-                remove_folder(found)
-            else:
-                found.unlink(missing_ok=True)
+        _remove(checkout, list_additions(point))
     finally:
         lock.release()
+
+
+def sweep_all(place: Path, stamp: Mapping[str, Any]) -> None:
+    """Remove what sessions left in a point's checkout, bytecode too; nobody may be using it."""
+    checkout, known = place / "checkout", _built_files(stamp)
+    _remove(
+        checkout,
+        tuple(
+            name
+            for name in list_untracked(checkout)
+            if name not in known
+            or (not _is_kept(name) and _state(checkout / name) != known[name][:-1])
+        ),
+    )
+
+
+def _remove(checkout: Path, names: Sequence[str]) -> None:
+    for name in names:
+        found = checkout / name
+        if found.is_dir() and not found.is_symlink():
+            remove_folder(found)
+        else:
+            found.unlink(missing_ok=True)
 
 
 def _name_files(paths: tuple[str, ...]) -> str:

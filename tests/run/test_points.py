@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import subprocess
 import threading
 import time
 from pathlib import Path
@@ -15,7 +14,7 @@ from tasks.arms.base import Point
 from tasks.errors import ConfigError, PointError, RepositoryError, UsageError
 from tasks.run.point_use import list_additions, use_point
 from tasks.run.points import prune_points
-from tests.sessions import Lab, is_gone
+from tests.sessions import Lab, is_gone, serve_repositories
 
 COUNTING = ("sh", "-c", 'echo run >> "$COUNT_FILE"; mkdir -p .venv; echo ok > .venv/ready')
 
@@ -114,7 +113,7 @@ def test_leftovers_of_sessions_are_swept_at_reuse(lab: Lab, counted: Path) -> No
     (point.directory / ".venv" / "cache").mkdir()
     (point.directory / ".venv" / "cache" / "x").write_text("old")
     assert list_additions(point) == (".venv/cache/x", "answers.db")
-    lock = use_point(Point(repo="", directory=point.directory, commit="", tree=""))
+    lock = use_point(point)
     assert lock is not None
     assert list_additions(point) == ()
     (point.directory / "answers.db").write_text("of the session that runs")
@@ -228,9 +227,9 @@ def test_two_runs_at_once_share_one_set_up(lab: Lab, counted: Path) -> None:
 
 
 def test_set_up_decides_the_point(lab: Lab, counted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another command, another value of its environment or another key file is another point."""
+    """Another command, value of its environment or file beside it is another point."""
     lab.write("constraints.txt", "one")
-    values = {"setup": COUNTING, "setup_env": ("COUNT_FILE",), "setup_key": ("constraints.txt",)}
+    values = {"setup": COUNTING, "setup_env": ("COUNT_FILE",), "setup_files": ("constraints.txt",)}
     places = [lab.point(**values).directory]
     lab.write("constraints.txt", "two")
     places.append(lab.point(**values).directory)
@@ -238,8 +237,8 @@ def test_set_up_decides_the_point(lab: Lab, counted: Path, monkeypatch: pytest.M
     places.append(lab.point(**values).directory)
     places.append(lab.point(**{**values, "setup": ("true",)}).directory)
     assert len(set(places)) == 4
-    with pytest.raises(ConfigError, match="setup_key"):
-        lab.point(setup_key=("missing.txt",))
+    with pytest.raises(ConfigError, match="setup_files"):
+        lab.point(setup_files=("missing.txt",))
 
 
 def test_set_up_sees_no_undeclared_variable(
@@ -273,26 +272,10 @@ def test_points_are_pruned_unless_in_use_or_recent(lab: Lab, counted: Path) -> N
 def test_point_is_fetched_over_a_protocol(lab: Lab, counted: Path) -> None:
     """A URL is asked for its branches and tags, and for a commit by its name."""
     lab.git("product", "tag", "-a", "v1", "-m", "one", "HEAD~1")
-    (lab.root / "product" / ".git" / "git-daemon-export-ok").touch()
-    port = 20000 + os.getpid() % 20000
-    daemon = subprocess.Popen(
-        [
-            *("git", "daemon", "--listen=127.0.0.1", f"--port={port}", "--reuseaddr"),
-            *("--base-path=" + str(lab.root), str(lab.root)),
-        ],
-        stderr=subprocess.DEVNULL,
-        start_new_session=True,
-    )
-    try:
-        url = f"git://127.0.0.1:{port}/product/.git"
-        deadline = time.monotonic() + 10
-        while time.monotonic() < deadline:
-            done = subprocess.run(["git", "ls-remote", url], capture_output=True, check=False)
-            if done.returncode == 0:
-                break
-            time.sleep(0.1)
-        head = lab.git("product", "rev-parse", "HEAD")
-        first = lab.git("product", "rev-parse", "HEAD~1")
+    head = lab.git("product", "rev-parse", "HEAD")
+    first = lab.git("product", "rev-parse", "HEAD~1")
+    with serve_repositories(lab.root) as root:
+        url = f"{root}/product/.git"
         assert lab.point("HEAD", repo=url).commit == head
         assert lab.point("main", repo=url).commit == head
         assert lab.point("v1", repo=url).commit == first
@@ -302,9 +285,6 @@ def test_point_is_fetched_over_a_protocol(lab: Lab, counted: Path) -> None:
             lab.point("HEAD~1", repo=url)
         with pytest.raises(PointError, match="cannot check out"):
             lab.point("1" * 40, repo=url)
-    finally:
-        os.killpg(daemon.pid, 9)
-        daemon.wait()
 
 
 def test_stamp_holds_what_the_point_is(lab: Lab, counted: Path) -> None:
