@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import shlex
 import sys
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -144,6 +145,7 @@ def catch_errors(function: Function) -> Function:
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
+        warnings.showwarning = _tell_once(warnings.showwarning)
         try:
             return function(*args, **kwargs)
         except ColdrunError as error:
@@ -154,6 +156,20 @@ def catch_errors(function: Function) -> Function:
             sys.exit(130)
 
     return wrapped  # type: ignore[return-value]
+
+
+def _tell_once(otherwise: Callable[..., None]) -> Callable[..., None]:
+    """How warnings are shown: those of the warehouse once, in one line."""
+    told: set[str] = set()
+
+    def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if not category.__module__.startswith("warehouse"):
+            otherwise(message, category, *place, **more)
+        elif str(message) not in told:
+            told.add(str(message))
+            click.echo(f"coldrun: warning: {plain_text(str(message))}", err=True)
+
+    return show
 
 
 def write_outputs(

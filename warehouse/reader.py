@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection
+import re
+import warnings
+from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -18,35 +20,126 @@ from warehouse.writer import prepare_warehouse
 VIEWS = Path(__file__).parent / "views"
 
 
-def connect(root: Path, *, only: Collection[str] = ()) -> duckdb.DuckDBPyConnection:
+class UnreadableFileWarning(UserWarning):
+    """A file of the warehouse was left out because it cannot be read."""
+
+
+def connect(
+    root: Path, *, only: Collection[str] = (), leaves_out: bool = False
+) -> duckdb.DuckDBPyConnection:
     """A fresh in-memory database whose tables are views over the warehouse's Parquet files.
+
+    A row counts only in the file that has the name of its run, so that a copy is not a second run.
 
     Args:
         root: The warehouse.
         only: Names of the tables and views that are needed, those that they read included; left
             out, all. Making a view reads the schema of every file below it, so a query that is
             asked at every point of a long history names what it needs.
+        leaves_out: Leave out files that cannot be read, with a warning each, so that other runs
+            can still be looked at. Whoever decides something by what is there (whether a run
+            exists, what was tried) does not.
 
     Raises:
         StorageError: A file is damaged or holds other columns; the message names it.
     """
     prepare_warehouse(root)
     try:
-        return _connect(root, only)
-    except duckdb.Error as error:
-        raise _describe_damage(root, error) from None
+        return _connect(root, only, {})
+    except (duckdb.Error, _OtherColumnsError) as error:
+        names = [name for name in TABLES if not only or name in only]
+        damage = {path: problem for name in names for path, problem in find_damage(root, name)}
+        if not damage:
+            raise StorageError(
+                f"the warehouse {root} cannot be read: {str(error).splitlines()[0]}"
+            ) from None
+        if not leaves_out:
+            raise StorageError(_damage_words(damage)) from None
+    for path, problem in damage.items():
+        warnings.warn(
+            f"{path} {problem} and is left out; {NEXT_STEP}",
+            UnreadableFileWarning,
+            stacklevel=2,
+        )
+    return _connect(root, only, damage)
 
 
-def _connect(root: Path, only: Collection[str]) -> duckdb.DuckDBPyConnection:
+RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
+NEXT_STEP = "restore the file, or move it out of the warehouse"
+
+
+class _OtherColumnsError(Exception):
+    """A table has columns of other types than its schema."""
+
+
+def find_damage(root: Path, table: str, *, is_thorough: bool = False) -> Iterator[tuple[Path, str]]:
+    """The files of a table that cannot be read, each with what is wrong with it.
+
+    Args:
+        root: The warehouse.
+        table: The table's name.
+        is_thorough: Read every row, and not the schemas alone.
+    """
+    for path in sorted((root / table).glob("*.parquet")):
+        if path.is_file():
+            problem = _find_problem(path, table, is_thorough=is_thorough)
+            if problem is not None:
+                yield path, problem
+
+
+def _find_problem(path: Path, table: str, *, is_thorough: bool) -> str | None:
+    schema = TABLES[table]
+    try:
+        with pq.ParquetFile(path) as file:
+            found = file.schema_arrow
+            if is_thorough:
+                for _ in file.iter_batches():
+                    pass
+    except (OSError, pa.ArrowException) as error:
+        reason = str(error).partition("\n")[0].rstrip(".")
+        return f"is no readable Parquet file ({reason})"
+    if "run_id" not in found.names:
+        return f"is not of the table {table}: it has no run_id"
+    for field in found:
+        if field.name in schema.names and field.type != schema.field(field.name).type:
+            return f"is not of the table {table}: {field.name} is {field.type} there"
+    if is_thorough:
+        runs = set(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist()) - {path.stem}
+        if runs:
+            return f"holds rows of {min(map(str, runs))}, whose name it does not have"
+    return None
+
+
+def _damage_words(damage: Mapping[Path, str]) -> str:
+    (path, problem), *others = damage.items()
+    more = f" ({len(others)} more files are like it, `coldrun doctor` lists them)" if others else ""
+    return f"{path} {problem}{more}; {NEXT_STEP} (what it held is not in any report then)"
+
+
+def _connect(
+    root: Path, only: Collection[str], left_out: Mapping[Path, str]
+) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 2})
-    for name in TABLES:
+    connection.execute("SET parquet_metadata_cache = true")
+    connection.execute("CREATE TABLE left_out (run_id VARCHAR, path VARCHAR, problem VARCHAR)")
+    for path, problem in left_out.items():
+        row = [path.stem, str(path), problem]
+        connection.execute("INSERT INTO left_out VALUES (?, ?, ?)", row)
+    for name, schema in TABLES.items():
         if only and name not in only:
             continue
-        folder = glob.escape(str(root / name)).replace("'", "''")
+        folder = root / name
+        files = [glob.escape(str(folder)) + "/*.parquet"]
+        if any(path.parent == folder for path in left_out):
+            found = sorted(path for path in folder.glob("*.parquet") if path not in left_out)
+            files = [glob.escape(str(path)) for path in found]
+        texts = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         connection.execute(
-            f"CREATE VIEW {name} AS SELECT * FROM "  # noqa: S608 - names and path are our own
-            f"read_parquet('{folder}/*.parquet', union_by_name = true)"
+            f"CREATE VIEW {name} AS SELECT * EXCLUDE (filename) FROM "  # noqa: S608 - our own
+            f"read_parquet([{texts}], union_by_name = true, filename = true) "
+            "WHERE run_id = parse_filename(filename, true)"
         )
+        _check_types(connection, name, schema)
     for path in sorted(VIEWS.glob("*.sql")):
         if only and path.stem not in only:
             continue
@@ -54,26 +147,37 @@ def _connect(root: Path, only: Collection[str]) -> duckdb.DuckDBPyConnection:
     return connection
 
 
-def _describe_damage(root: Path, error: Exception) -> StorageError:
-    for name in TABLES:
-        for path in sorted((root / name).glob("*.parquet")):
-            try:
-                pq.read_schema(path)
-            except (OSError, pa.ArrowInvalid):
-                return StorageError(
-                    f"{path} is no readable Parquet file; restore it, or move it out of the "
-                    "warehouse (what it held is not in any report then)"
-                )
-    return StorageError(f"the warehouse {root} cannot be read: {str(error).splitlines()[0]}")
+def _check_types(connection: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
+    """Raise when a foreign file has changed the type of a column for all."""
+    empty = connection.from_arrow(schema.empty_table())
+    wanted = dict(zip(empty.columns, map(str, empty.types), strict=True))
+    rows = connection.execute(
+        "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?", [table]
+    ).fetchall()
+    for name, found in rows:
+        if wanted.get(name, found) != found:
+            raise _OtherColumnsError(f"{table}.{name} is {found}, not {wanted[name]}")
 
 
 def select_rows(
     connection: duckdb.DuckDBPyConnection, query: str, parameters: list[Any] | None = None
 ) -> list[dict[str, Any]]:
-    """The result of a query as one dictionary per row."""
-    cursor = connection.execute(query, parameters or [])
-    names = [column[0] for column in cursor.description or []]
-    return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    """The result of a query as one dictionary per row.
+
+    Raises:
+        StorageError: A file's rows cannot be read, though its schema could.
+    """
+    try:
+        cursor = connection.execute(query, parameters or [])
+        names = [column[0] for column in cursor.description or []]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+    except (duckdb.BinderException, duckdb.CatalogException, duckdb.ParserException):
+        raise
+    except duckdb.Error as error:
+        raise StorageError(
+            f"the warehouse cannot be read: {str(error).splitlines()[0]}; `coldrun doctor` names "
+            "the files that are damaged"
+        ) from None
 
 
 def find_run_id(connection: duckdb.DuckDBPyConnection, text: str) -> str:
@@ -81,11 +185,18 @@ def find_run_id(connection: duckdb.DuckDBPyConnection, text: str) -> str:
 
     Raises:
         UsageError: No run or several runs fit.
+        StorageError: The run that fits was left out because its file cannot be read.
     """
     ids = [
         row["run_id"]
         for row in select_rows(connection, "SELECT run_id FROM runs ORDER BY started_at, run_id")
     ]
+    left_out = select_rows(connection, "SELECT * FROM left_out ORDER BY run_id DESC")
+    for row in left_out:
+        is_run = RUN_ID.fullmatch(row["run_id"]) is not None
+        is_newest = text == "last" and is_run and row["run_id"] > max(ids, default="")
+        if is_newest or (row["run_id"].startswith(text) and text not in ids):
+            raise StorageError(f"{row['path']} {row['problem']}; {NEXT_STEP}")
     if text == "last" and ids:
         return str(ids[-1])
     fitting = [run_id for run_id in ids if run_id == text] or [

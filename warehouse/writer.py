@@ -27,13 +27,20 @@ def prepare_warehouse(root: Path) -> None:
             folder = root / name
             folder.mkdir(parents=True, exist_ok=True)
             empty = folder / EMPTY_NAME
-            if not empty.exists() or not pq.read_schema(empty).equals(schema):
+            if not _has_schema(empty, schema):
                 _write(empty, schema.empty_table())
     except OSError as error:
         raise StorageError(
             f"cannot write the warehouse {root}: {error.strerror}; "
             "name a writable folder with --warehouse or COLDRUN_WAREHOUSE"
         ) from None
+
+
+def _has_schema(path: Path, schema: pa.Schema) -> bool:
+    try:
+        return bool(pq.read_schema(path).equals(schema))
+    except (FileNotFoundError, pa.ArrowInvalid):
+        return False
 
 
 def write_rows(root: Path, table: str, run_id: str, rows: Iterable[Mapping[str, Any]]) -> Path:

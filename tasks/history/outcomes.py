@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from tasks.analyse.decomposition import ArmAtPoint, PointOutcome
 from tasks.analyse.pooled_noise import PooledFloor, pool_noise_floor
 from tasks.errors import UsageError
 from tasks.run.key import differing_components
-from tasks.run.manifest import Manifest, manifest_from_values
+from tasks.run.manifest import Manifest, read_manifest
 from warehouse.reader import connect, find_run_id, select_rows
 
 BUILTIN_KINDS = ("grep", "bm25")
@@ -54,7 +53,9 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     """Landed runs by id; ids that have not landed are left out."""
     if not run_ids:
         return {}
-    connection = connect(warehouse, only=("runs", "captures", "scores", "arm_runs"))
+    connection = connect(
+        warehouse, only=("runs", "captures", "scores", "arm_runs"), leaves_out=True
+    )
     wanted = [sorted(set(run_ids))]
     runs = select_rows(connection, "SELECT * FROM runs WHERE run_id IN (SELECT unnest(?))", wanted)
     arms: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
@@ -85,12 +86,12 @@ def read_run(warehouse: Path, text: str) -> MeasuredRun:
     Raises:
         UsageError: None or several fit, or its rows are not readable.
     """
-    run_id = find_run_id(connect(warehouse), text)
+    run_id = find_run_id(connect(warehouse, only=("runs",), leaves_out=True), text)
     run = read_runs(warehouse, [run_id])[run_id]
     if not run.outcome.arms:
         raise UsageError(
-            f"run {run_id} has no readable rows: it asked the sealed part; "
-            "`coldrun holdout log` shows its result"
+            f"run {run_id} has no rows in {warehouse / 'scores'}: its file there is missing; "
+            "restore it"
         )
     return run
 
@@ -104,7 +105,7 @@ def read_floors(
     Repeats at any point of the product count, as long as the arm itself is the same.
     """
     rows = select_rows(
-        connect(warehouse, only=("runs", "captures", "scores", "arm_runs")),
+        connect(warehouse, only=("runs", "captures", "scores", "arm_runs"), leaves_out=True),
         "SELECT a.arm, a.identity, a.run_id, "
         "list(s.value ORDER BY s.task_id) AS outcomes "
         "FROM arm_runs a JOIN scores s ON a.run_id = s.run_id AND a.arm = s.arm "
@@ -126,9 +127,7 @@ def read_floors(
 def _run(
     row: Mapping[str, Any], scores: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]
 ) -> MeasuredRun:
-    values = json.loads(row["manifest"])
-    values.pop("invalid", None)
-    manifest = manifest_from_values(values)
+    manifest, _ = read_manifest(row["run_id"], row["manifest"])
     return MeasuredRun(
         run_id=row["run_id"],
         name=row["name"],
@@ -175,7 +174,7 @@ def _run(
 def read_key_differences(warehouse: Path, first: str, second: str) -> dict[str, tuple[str, ...]]:
     """By arm, the components in which the keys of two runs' answers differ."""
     rows = select_rows(
-        connect(warehouse),
+        connect(warehouse, only=("captures",), leaves_out=True),
         "SELECT a.arm, a.key_parts AS first, b.key_parts AS second FROM captures a "
         "JOIN captures b ON a.arm = b.arm AND a.task_id = b.task_id AND a.trial = b.trial "
         "WHERE a.run_id = ? AND b.run_id = ? "

@@ -27,6 +27,9 @@ from tasks.report.model import Part
 from tasks.run.prepare import Evaluation
 from warehouse.reader import connect, select_rows
 
+TREND_TABLES = ("runs", "captures", "scores", "arm_runs", "arm_scores", "trend")
+"""The view `trend`, and what it reads."""
+
 
 class TrendPoint(Part):
     """One commit. `evidence` and `run_ids` are by arm."""
@@ -106,7 +109,7 @@ def build_trend(
             f"no measure {measure!r}; the evaluation has {', '.join(evaluation.config.measures)}"
         )
     rows = select_rows(
-        connect(warehouse),
+        connect(warehouse, only=TREND_TABLES, leaves_out=True),
         "SELECT * FROM trend WHERE panel_digest = ? AND measure = ? ORDER BY started_at, arm",
         [evaluation.frozen.digest, measure],
     )
@@ -153,7 +156,7 @@ def _order(
             committed_at=row["committed_at"].isoformat(),
         )
         for row in select_rows(
-            connect(warehouse),
+            connect(warehouse, only=("points",), leaves_out=True),
             "SELECT DISTINCT ON (product_commit) product_commit, subject, committed_at FROM points",
         )
     }

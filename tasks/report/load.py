@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.errors import UsageError
+from tasks.errors import StorageError
 from tasks.report.build import BuiltReport, build_report
 from tasks.report.record import RunRecord
 from tasks.run.answers import read_answer
 from tasks.run.legs import legs_from_rows
-from tasks.run.manifest import manifest_from_values
+from tasks.run.manifest import read_manifest
 from tasks.run.recall import find_earlier, read_landed, read_landed_sessions, read_landed_tasks
 from warehouse.reader import connect, find_run_id, select_rows
 
@@ -21,27 +20,34 @@ def load_record(warehouse: Path, text: str) -> RunRecord:
 
     Raises:
         UsageError: None or several runs fit.
+        StorageError: A part of it cannot be read.
     """
     return _load(warehouse, text)[0]
 
 
 def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
     """The record, with the verdict and exit code that were landed with it."""
-    connection = connect(warehouse)
+    connection = connect(warehouse, only=("runs",), leaves_out=True)
     run_id = find_run_id(connection, text)
     row = select_rows(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
-    values = json.loads(row["manifest"])
-    invalid = values.pop("invalid")
-    manifest = manifest_from_values(values)
+    manifest, invalid = read_manifest(run_id, row["manifest"])
+    tasks, captures = read_landed_tasks(warehouse, run_id), read_landed(warehouse, run_id)
+    answers = row["executed"] + row["replayed"]
+    for table, rows, landed in (("tasks", tasks, 1), ("captures", captures, answers)):
+        if len(rows) < landed:
+            raise StorageError(
+                f"run {run_id} cannot be shown: {warehouse / table / run_id}.parquet is missing, "
+                "damaged or cut short; restore the file"
+            )
     record = RunRecord(
         manifest=manifest,
-        tasks=read_landed_tasks(warehouse, run_id),
-        captures=tuple(read_landed(warehouse, run_id)),
+        tasks=tasks,
+        captures=tuple(captures),
         sessions=tuple(read_landed_sessions(warehouse, run_id)),
         wall_seconds=row["wall_seconds"],
         legs=legs_from_rows(row["legs"]),
         status=row["status"],
-        invalid=tuple(invalid),
+        invalid=invalid,
         earlier=find_earlier(warehouse, manifest),
     )
     return record, (row["verdict"], row["exit_code"])
@@ -52,13 +58,9 @@ def load_report(warehouse: Path, text: str) -> BuiltReport:
 
     Raises:
         UsageError: None or several runs fit.
+        StorageError: A part of it cannot be read.
     """
     record, said = _load(warehouse, text)
-    if not record.tasks:
-        raise UsageError(
-            f"run {record.manifest.run_id} has no readable rows: it asked the sealed part; "
-            "`coldrun holdout log` shows its result"
-        )
     built = build_report(record, read_answer)
     now = (built.report.verdict, built.report.exit_code)
     if now == said:

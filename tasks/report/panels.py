@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,9 +11,10 @@ from typing import Any
 
 from tasks.analyse.oracles import refuse_verdict
 from tasks.config import Config, parse_config
-from tasks.plain import counted, times
+from tasks.errors import ConfigError
+from tasks.plain import counted, one_line, times
 from tasks.report.markdown import outline
-from warehouse.reader import connect, select_rows
+from warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 UNDECLARED = "not declared"
 
@@ -58,7 +60,7 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
 
     What a panel was used for is read from the configuration of that run, where `used_for` says so.
     """
-    connection = connect(warehouse)
+    connection = connect(warehouse, only=("runs", "scores", "arm_scores"), leaves_out=True)
     rows = select_rows(
         connection,
         "SELECT run_id, name, panel_digest, verdict, evidence, manifest, "
@@ -70,7 +72,7 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
         "ORDER BY runs.started_at DESC, run_id DESC",
         [name, name],
     )
-    return [_line(connection, row) for row in rows]
+    return [line for row in rows if (line := _line(connection, row)) is not None]
 
 
 def use_words(config: Config) -> tuple[str, ...]:
@@ -113,10 +115,19 @@ def _opening_words(panel: PanelLine) -> str:
     return f"{opened}; interrupted or failed {times(panel.fruitless)}"
 
 
-def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine:
-    manifest = json.loads(row["manifest"])
-    config = parse_config(manifest["config"], source="the run's manifest")
-    lock = manifest["lock"]
+def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
+    try:
+        manifest = json.loads(row["manifest"])
+        config = parse_config(manifest["config"], source="the run's manifest")
+        lock = manifest["lock"]
+    except (ValueError, KeyError, TypeError, ConfigError) as error:
+        warnings.warn(
+            f"the panel {row['panel_digest']} is left out: what run {row['run_id']} was started "
+            f"with is not readable by this version of coldrun ({one_line(str(error))})",
+            UnreadableFileWarning,
+            stacklevel=2,
+        )
+        return None
     holdout = lock.get("holdout") or {}
     lines, openings = holdout.get("count", 0), holdout.get("opened")
     if not lines:

@@ -15,7 +15,7 @@ HEADERS = ["run", "name", "verdict", "executed", "replayed", "infra", "seconds",
 def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:
     """The newest landed runs first, as JSON values."""
     return select_rows(
-        connect(warehouse, only=("runs",)),
+        connect(warehouse, only=("runs",), leaves_out=True),
         "SELECT run_id, name, status, strftime(started_at, '%Y-%m-%dT%H:%M:%SZ') AS started_at, "
         "wall_seconds, panel_digest, verdict, evidence, exit_code, product_commit, is_dirty, "
         "planned, executed, replayed, resumed, infra FROM runs "

@@ -65,7 +65,7 @@ def explain_answer(warehouse: Path, run: str, *, task_id: str, arm: str, trial: 
     Raises:
         UsageError: There is no such answer; the message names what the run has.
     """
-    connection = connect(warehouse)
+    connection = connect(warehouse, only=("runs", "captures"), leaves_out=True)
     run_id = find_run_id(connection, run)
     rows = select_rows(
         connection,

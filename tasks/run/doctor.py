@@ -16,6 +16,8 @@ from typing import Any, Literal
 from tasks.git.identity import find_user
 from tasks.run.prune import find_prunable
 from tasks.run.scratch import find_enclosing_repository
+from warehouse.reader import NEXT_STEP, find_damage
+from warehouse.schemas import TABLES
 
 Status = Literal["ok", "warning", "failed"]
 
@@ -57,6 +59,7 @@ def check_machine(*, warehouse: Path, scratch: Path, root: Path) -> Iterator[Che
         yield check_room(name, folder)
     yield check_isolation(scratch)
     yield from check_leftovers(warehouse, scratch)
+    yield from check_files(warehouse)
 
 
 def check_python() -> Check:
@@ -195,6 +198,25 @@ def check_leftovers(warehouse: Path, scratch: Path) -> Iterator[Check]:
         )
     else:
         yield Check(name="runs", status="ok", found="none is unfinished")
+
+
+def check_files(warehouse: Path) -> Iterator[Check]:
+    """That every file of the warehouse can be read, row by row."""
+    damage = [
+        f"{path} {problem}"
+        for table in TABLES
+        for path, problem in find_damage(warehouse, table, is_thorough=True)
+    ]
+    for found in damage:
+        yield Check(
+            name="warehouse files",
+            status="warning",
+            found=f"{found}; it is in no report",
+            next_step=NEXT_STEP,
+        )
+    if not damage:
+        number = sum(len(list((warehouse / table).glob("*.parquet"))) for table in TABLES)
+        yield Check(name="warehouse files", status="ok", found=f"all {number} are readable")
 
 
 def _nearest(folder: Path) -> Path:

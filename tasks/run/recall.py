@@ -39,7 +39,7 @@ def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:
 
 def read_landed(warehouse: Path, run_id: str) -> list[Capture]:
     """All landed captures of a run."""
-    connection = connect(warehouse)
+    connection = connect(warehouse, only=("captures", "attempts", "events"), leaves_out=True)
     rows = select_rows(
         connection,
         "SELECT * FROM captures WHERE run_id = ? ORDER BY arm, trial, task_id",
@@ -51,7 +51,9 @@ def read_landed(warehouse: Path, run_id: str) -> list[Capture]:
 def read_landed_tasks(warehouse: Path, run_id: str) -> tuple[Task, ...]:
     """The panel that a landed run asked, in panel order."""
     rows = select_rows(
-        connect(warehouse), "SELECT * FROM tasks WHERE run_id = ? ORDER BY task_id", [run_id]
+        connect(warehouse, only=("tasks",), leaves_out=True),
+        "SELECT * FROM tasks WHERE run_id = ? ORDER BY task_id",
+        [run_id],
     )
     return tuple(
         Task(
@@ -75,14 +77,16 @@ def read_landed_tasks(warehouse: Path, run_id: str) -> tuple[Task, ...]:
 def read_landed_sessions(warehouse: Path, run_id: str) -> list[dict[str, Any]]:
     """The session rows of a landed run."""
     return select_rows(
-        connect(warehouse), "SELECT * FROM sessions WHERE run_id = ? ORDER BY session_id", [run_id]
+        connect(warehouse, only=("sessions",), leaves_out=True),
+        "SELECT * FROM sessions WHERE run_id = ? ORDER BY session_id",
+        [run_id],
     )
 
 
 def find_earlier(warehouse: Path, manifest: Manifest) -> dict[str, EarlierRuns]:
     """The earlier executed runs of each arm on the same panel, oldest first."""
     rows = select_rows(
-        connect(warehouse, only=("runs", "captures", "scores", "arm_scores")),
+        connect(warehouse, only=("runs", "captures", "scores", "arm_scores"), leaves_out=True),
         "SELECT s.arm, s.value, s.run_id, median(c.answer_seconds) AS median_seconds "
         "FROM arm_scores s JOIN captures c ON c.run_id = s.run_id AND c.arm = s.arm "
         "WHERE s.panel_digest = ? AND s.measure = ? AND s.evidence = 'executed' "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from tasks.errors import StorageError, UsageError
 from warehouse.reader import connect, find_run_id, select_rows
 from warehouse.schemas import TABLES
 from warehouse.writer import EMPTY_NAME, prepare_warehouse, write_rows
+
+ROOT = Path(__file__).parents[2]
 
 
 def test_connect_to_an_empty_warehouse_has_every_table_and_view(tmp_path: Path) -> None:
@@ -158,3 +162,39 @@ def test_find_run_id_of_one_id_that_begins_another_is_that_one(tmp_path: Path) -
         write_rows(root, "runs", run_id, [{"run_id": run_id}])
 
     assert find_run_id(connect(root), "r1") == "r1"
+
+
+LANDER = """
+import sys
+from pathlib import Path
+from warehouse.writer import prepare_warehouse, write_rows
+
+root, name = Path(sys.argv[1]), sys.argv[2]
+for number in range(20):
+    prepare_warehouse(root)
+    run_id = f"{name}{number}"
+    rows = [{"run_id": run_id, "task_id": f"t{place}"} for place in range(500 + number)]
+    for table in ("tasks", "captures", "scores"):
+        write_rows(root, table, run_id, rows)
+    write_rows(root, "runs", run_id, [{"run_id": run_id, "planned": len(rows)}])
+"""
+
+
+def test_two_programs_land_in_one_warehouse_while_a_third_reads(tmp_path: Path) -> None:
+    """Whatever the reader sees of a run whose summary has landed is all of it."""
+    landers = [
+        subprocess.Popen([sys.executable, "-c", LANDER, str(tmp_path), name], cwd=ROOT)
+        for name in ("a", "b")
+    ]
+    while any(lander.poll() is None for lander in landers):
+        rows = select_rows(
+            connect(tmp_path, only=("runs", "scores")),
+            "SELECT run_id, any_value(planned) AS planned, count(s.task_id) AS found "
+            "FROM runs LEFT JOIN scores s USING (run_id) GROUP BY run_id",
+        )
+        assert all(row["planned"] == row["found"] for row in rows)
+
+    assert [lander.returncode for lander in landers] == [0, 0]
+    counts = select_rows(connect(tmp_path), "SELECT count(*) AS runs, sum(planned) AS n FROM runs")
+    assert counts == [{"runs": 40, "n": 2 * sum(range(500, 520))}]
+    assert list(tmp_path.glob("*/.*")) == []
