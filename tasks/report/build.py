@@ -240,7 +240,13 @@ def _point(manifest: Manifest) -> PointPart | None:
     point = manifest.point
     if point is None:
         return None
-    return PointPart(repo=point.repo, commit=point.commit, tree=point.tree, is_dirty=point.is_dirty)
+    return PointPart(
+        repo=point.repo,
+        commit=point.commit,
+        tree=point.tree,
+        is_dirty=point.is_dirty,
+        setup_commit=point.setup_commit,
+    )
 
 
 def _null_parts(analysis: RunAnalysis, tasks: int) -> Iterator[ArmPart]:

@@ -60,12 +60,13 @@ class PanelPart(Part):
 
 
 class PointPart(Part):
-    """The product commit that was measured."""
+    """The product commit that was measured, and the one whose set-up it shared, if it did."""
 
     repo: str
     commit: str
     tree: str
     is_dirty: bool
+    setup_commit: str | None = None
 
 
 class MeasurePart(Part):

@@ -42,7 +42,8 @@ def point_words(report: Report) -> str:
     point = report.point
     if point is None:
         return "point none (no product)"
-    return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}"
+    shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
+    return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}{shared}"
 
 
 def verdict_line(report: Report) -> str:
