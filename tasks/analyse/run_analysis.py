@@ -12,6 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from tasks.analyse.cost_comparison import paired_interval
 from tasks.analyse.evidence import (
     Evidence,
     EvidenceFacts,
@@ -22,11 +23,10 @@ from tasks.analyse.evidence import (
     judge_verdict,
 )
 from tasks.analyse.gate import Pairing, judge_candidate
-from tasks.analyse.intervals import Interval, mean_interval, mean_intervals, wilson_interval
+from tasks.analyse.intervals import mean_interval, mean_intervals, wilson_interval
 from tasks.analyse.measures import Measure, parse_measure
 from tasks.analyse.multiplicity import adjust_holm
 from tasks.analyse.nulls import null_scores, permuted_scores
-from tasks.analyse.paired_intervals import bonett_price_interval
 from tasks.analyse.power import minimum_detectable_effect
 from tasks.analyse.repeats import Repeats, describe_repeats
 from tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
@@ -329,7 +329,7 @@ def _gate(
 
 
 def _against(pairing: Pairing, role: Role, differences: FloatArray, seed: int) -> AgainstPart:
-    interval = difference_interval(differences, seed)
+    interval = paired_interval(differences, seed)
     return AgainstPart(
         arm=pairing.other,
         up=pairing.up,
@@ -341,16 +341,6 @@ def _against(pairing: Pairing, role: Role, differences: FloatArray, seed: int) -
         low=interval.low,
         high=interval.high,
     )
-
-
-def difference_interval(differences: FloatArray, seed: int) -> Interval:
-    """The 95 % interval of a paired mean difference: Bonett–Price where every task goes up, down
-    or stays, else BCa bootstrap. Shape (tasks,), scores in [0, 1] subtracted.
-    """
-    if bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
-        up, down = int((differences > 0).sum()), int((differences < 0).sum())
-        return bonett_price_interval(up, down, len(differences))
-    return mean_interval(differences, seed)
 
 
 def _adjust_family(

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 
+TOKEN_KINDS = ("input", "output", "cache_read", "cache_write")
+"""Cache reads and writes are kinds of their own, never part of input."""
+
 
 def price_tokens(calls: Iterable[Mapping[str, int]], usd_per_million: Mapping[str, float]) -> float:
     """Give the cost of all calls in US dollars.
 
     Tokens are added as whole numbers per kind, priced in decimal micro-dollars, and rounded to a
-    float once. Cache reads and writes are kinds of their own, never part of input.
+    float once.
 
     Args:
         calls: Per call the tokens by kind (`input`, `output`, `cache_read`, `cache_write`).
@@ -19,17 +22,34 @@ def price_tokens(calls: Iterable[Mapping[str, int]], usd_per_million: Mapping[st
     Raises:
         ValueError: A kind with tokens has no price.
     """
+    return float(price_exactly(add_tokens(calls), usd_per_million))
+
+
+def add_tokens(calls: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add the tokens of all calls up by kind."""
     totals: dict[str, int] = {}
     for call in calls:
         for kind, tokens in call.items():
             totals[kind] = totals.get(kind, 0) + tokens
-    unpriced = sorted(
-        kind for kind, tokens in totals.items() if tokens and kind not in usd_per_million
-    )
+    return totals
+
+
+def price_exactly(tokens: Mapping[str, int], per_million: Mapping[str, float]) -> Decimal:
+    """Give the cost of tokens by kind, exact to the last digit.
+
+    Raises:
+        ValueError: A kind with tokens has no price.
+    """
+    unpriced = find_unpriced(tokens, per_million)
     if unpriced:
         raise ValueError(f"no price for {', '.join(unpriced)} tokens; add it to the price snapshot")
-    micro_usd = sum(
-        (tokens * Decimal(str(usd_per_million[kind])) for kind, tokens in totals.items() if tokens),
+    micro = sum(
+        (count * Decimal(str(per_million[kind])) for kind, count in tokens.items() if count),
         Decimal(0),
     )
-    return float(micro_usd / 1_000_000)
+    return micro / 1_000_000
+
+
+def find_unpriced(tokens: Mapping[str, int], per_million: Mapping[str, float]) -> list[str]:
+    """The kinds that have tokens and no price, sorted."""
+    return sorted(kind for kind, count in tokens.items() if count and kind not in per_million)
