@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
+from tasks.canonical import digest_bytes
 from tasks.config_arms import (
     ARM_KINDS,
     ArmConfig,
@@ -25,6 +26,7 @@ from tasks.config_arms import (
     ServerArm,
     ToolCall,
 )
+from tasks.config_prices import ModelPrices, PricesConfig, PriceSnapshot
 from tasks.config_section import Section
 from tasks.errors import ConfigError
 from tasks.records import AnswerKind
@@ -44,8 +46,11 @@ __all__ = [
     "HttpArm",
     "McpArm",
     "MeasureConfig",
+    "ModelPrices",
     "PanelConfig",
     "PanelUse",
+    "PriceSnapshot",
+    "PricesConfig",
     "ProcessArm",
     "ProductConfig",
     "RunConfig",
@@ -55,7 +60,9 @@ __all__ = [
     "SplitConfig",
     "ToolCall",
     "load_config",
+    "load_prices",
     "parse_config",
+    "read_prices",
 ]
 
 DEFAULT_EXCLUDE_GOLD = (
@@ -241,6 +248,7 @@ class Config(Section):
     product: ProductConfig | None = None
     arm: tuple[ArmConfig, ...] = ()
     run: RunConfig = RunConfig()
+    prices: PricesConfig | None = None
 
     @field_validator("arm")
     @classmethod
@@ -303,23 +311,59 @@ def load_config(path: Path) -> Config:
         ConfigError: The file cannot be read, is not TOML, or says something impossible; the
             message names the key, the nearest known key for an unknown one, and what to do.
     """
+    missing = f"no configuration at {path}; `coldrun init` writes one to start from"
+    data = _parse_toml(_read_file(path, missing=missing), path)
+    return parse_config(data, source=str(path))
+
+
+def read_prices(config: Config, config_dir: Path) -> Config:
+    """The configuration with what its file of prices holds; as it is where it names none.
+
+    Raises:
+        ConfigError: As `load_prices`.
+    """
+    if config.prices is None:
+        return config
+    prices = load_prices(config_dir / config.prices.file, name=config.prices.file)
+    return config.model_copy(update={"prices": prices})
+
+
+def load_prices(path: Path, *, name: str | None = None) -> PricesConfig:
+    """Read and check the snapshot of prices at `path`, which reports call `name`.
+
+    Raises:
+        ConfigError: The file cannot be read, is not TOML, or is no dated snapshot.
+    """
+    missing = f"no prices at {path}; `[prices] file` starts at the configuration's folder"
+    data = _read_file(path, missing=missing)
     try:
-        data = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        snapshot = PriceSnapshot.model_validate(_parse_toml(data, path))
+    except ValidationError as error:
+        problems = "; ".join(_describe_errors(error, PriceSnapshot))
+        raise ConfigError(f"{path}: {problems}") from None
+    return PricesConfig(file=name or str(path), digest=digest_bytes(data), snapshot=snapshot)
+
+
+def _read_file(path: Path, *, missing: str) -> bytes:
+    try:
+        return path.read_bytes()
     except FileNotFoundError:
-        raise ConfigError(
-            f"no configuration at {path}; `coldrun init` writes one to start from"
-        ) from None
+        raise ConfigError(missing) from None
     except IsADirectoryError:
         raise ConfigError(f"{path} is a folder; name the .toml file in it") from None
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
+
+
+def _parse_toml(data: bytes, path: Path) -> dict[str, Any]:
+    try:
+        return tomllib.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         raise ConfigError(
             f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8 and try again"
         ) from None
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
-    return parse_config(data, source=str(path))
 
 
 def parse_config(data: dict[str, Any], *, source: str = "the configuration") -> Config:
@@ -330,13 +374,13 @@ def parse_config(data: dict[str, Any], *, source: str = "the configuration") -> 
         raise ConfigError(f"{source}: {'; '.join(_describe_errors(error))}") from None
 
 
-def _describe_errors(error: ValidationError) -> Iterator[str]:
+def _describe_errors(error: ValidationError, root: type[BaseModel] = Config) -> Iterator[str]:
     for problem in error.errors(include_url=False):
         where = [part for part in problem["loc"] if part not in ARM_KINDS]
         name = _dotted(where)
         match problem["type"]:
             case "extra_forbidden":
-                yield _unknown_key(name, str(where[-1]), _known_keys(problem["loc"]))
+                yield _unknown_key(name, str(where[-1]), _known_keys(problem["loc"], root))
             case "missing":
                 yield f"`{name}` is missing"
             case "union_tag_not_found":
@@ -376,12 +420,15 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "product": ProductConfig,
     "run": RunConfig,
     "prepare": ToolCall,
+    "prices": PricesConfig,
+    "snapshot": PriceSnapshot,
+    "models": ModelPrices,
 }
 
 
-def _known_keys(location: tuple[int | str, ...]) -> list[str]:
+def _known_keys(location: tuple[int | str, ...], root: type[BaseModel]) -> list[str]:
     """The keys of the innermost table that `location` points into."""
-    model: type[BaseModel] = Config
+    model = root
     for part in location[:-1]:
         if isinstance(part, str):
             model = ARM_KINDS.get(part) or _SECTIONS.get(part) or model

@@ -10,7 +10,7 @@ from typing import Any
 from tasks.arms.artifacts import declared_files
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.registry import open_session
-from tasks.config import ArmConfig, Config, ProcessArm, load_config
+from tasks.config import ArmConfig, Config, ProcessArm, load_config, read_prices
 from tasks.errors import ConfigError, LockError
 from tasks.freeze.check import check_bars, check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
@@ -271,7 +271,7 @@ def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None
     Raises:
         ConfigError, LockError: They cannot be read, or do not fit.
     """
-    config = load_config(config_path)
+    config = read_prices(load_config(config_path), config_path.parent)
     check_config(config)
     frozen = read_frozen_panel(EvaluationFiles(config_path), config)
     check_bars(
