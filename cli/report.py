@@ -17,16 +17,25 @@ Examples:
   coldrun report last
   coldrun report 20260714-0930 --markdown report.md
   coldrun report last --by names_gold
+  coldrun report last --prices prices/2026-11-30.toml
 """,
 )
 @click.argument("run", metavar="RUN")
 @click.option("--by", "stratum", metavar="STRATUM", help="Split by a stratum: names_gold, files, …")
+@click.option(
+    "--prices",
+    "prices_file",
+    metavar="FILE",
+    type=click.Path(path_type=Path),
+    help="Compute costs with another snapshot of prices.",
+)
 @report_options
 @warehouse_option
 @catch_errors
 def command(
     run: str,
     stratum: str | None,
+    prices_file: Path | None,
     json_file: str | None,
     markdown_file: str | None,
     warehouse: Path,
@@ -35,12 +44,14 @@ def command(
 
     RUN is an id, the start of one, or `last`. Nothing is executed; the exit code is the run's.
     With --by, the primary measure in each part of a stratum is printed below, nulls included; the
-    JSON has all strata.
+    JSON has all strata. With --prices, what the arms used is priced again; the report says so.
     """
     from cli.evaluating import Outputs, print_report_outputs
+    from tasks.config import load_prices
     from tasks.report.load import load_report
 
-    built = load_report(warehouse, run)
+    prices = None if prices_file is None else load_prices(prices_file)
+    built = load_report(warehouse, run, prices=prices)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     print_report_outputs(built.report, outputs, stratum=stratum)
     sys.exit(built.report.exit_code)

@@ -19,10 +19,11 @@ from tasks.analyse.run_analysis import (
     analyse_run,
     arms_under_judgement,
 )
-from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers
-from tasks.config import ArmConfig
+from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, score_vector
+from tasks.config import ArmConfig, PricesConfig
 from tasks.freeze.distribution import describe_distribution
 from tasks.records import AnswerKind
+from tasks.report.costs import ScoredArm, build_costs
 from tasks.report.model import (
     ArmPart,
     Counts,
@@ -51,8 +52,10 @@ class BuiltReport:
     score_rows: list[dict[str, Any]]
 
 
-def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
-    """Analyse a run and describe it."""
+def build_report(
+    record: RunRecord, parse: ParseAnswer, *, prices: PricesConfig | None = None
+) -> BuiltReport:
+    """Analyse a run and describe it; `prices` are others than those it was started with."""
     manifest = record.manifest
     config = manifest.config
     by_arm: dict[str, list[Capture]] = defaultdict(list)
@@ -104,6 +107,15 @@ def build_report(record: RunRecord, parse: ParseAnswer) -> BuiltReport:
         production=weight_to_production(
             record.tasks, config, analysis.scores, manifest.lock["panel"].get("population")
         ),
+        costs=build_costs(
+            record,
+            [_scored(arm, record, by_arm[arm.name], analysis, withheld) for arm in config.arms],
+            judged=[gate.arm for gate in analysis.gates],
+            is_measurement=analysis.evidence not in ("invalid", "incomplete"),
+            parse=lambda capture, arm: parse(capture, arm, config.panel.answer_kind),
+            prices=prices,
+            seed=_seed(manifest),
+        ),
         method=METHOD_VERSION,
     )
     return BuiltReport(report=report, score_rows=list(_score_rows(record, analysis, nothing)))
@@ -124,7 +136,32 @@ def _settings(manifest: Manifest) -> Settings:
         minimum_seconds_per_answer=config.measure.minimum_seconds_per_answer,
         max_infra_share=config.run.max_infra_share,
         bars=config.bar,
-        seed=int(manifest.panel_digest.removeprefix("sha256:")[:8], 16),
+        seed=_seed(manifest),
+    )
+
+
+def _seed(manifest: Manifest) -> int:
+    return int(manifest.panel_digest.removeprefix("sha256:")[:8], 16)
+
+
+def _scored(
+    arm: ArmConfig,
+    record: RunRecord,
+    captures: Sequence[Capture],
+    analysis: RunAnalysis,
+    withheld: set[str],
+) -> ScoredArm:
+    """An arm as its costs are described: the answers that were planned, with their scores."""
+    manifest = record.manifest
+    trials = manifest.trials[arm.name]
+    floor = analysis.repeats[arm.name].floor
+    return ScoredArm(
+        config=arm,
+        captures=[capture for capture in captures if capture.trial < trials],
+        trials=trials,
+        scores=score_vector(analysis.scores, arm.name, manifest.config.primary),
+        noise_tasks=0.0 if floor is None else float(floor.band),
+        is_comparable=arm.name not in withheld,
     )
 
 

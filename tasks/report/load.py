@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from tasks.config import PricesConfig
 from tasks.errors import StorageError
 from tasks.report.build import BuiltReport, build_report
 from tasks.report.record import RunRecord
@@ -53,15 +54,15 @@ def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
     return record, (row["verdict"], row["exit_code"])
 
 
-def load_report(warehouse: Path, text: str) -> BuiltReport:
-    """The report of a landed run, computed from its answers again.
+def load_report(warehouse: Path, text: str, *, prices: PricesConfig | None = None) -> BuiltReport:
+    """The report of a landed run, computed from its answers again, at other `prices` if given.
 
     Raises:
         UsageError: None or several runs fit.
         StorageError: A part of it cannot be read.
     """
     record, said = _load(warehouse, text)
-    built = build_report(record, read_answer)
+    built = build_report(record, read_answer, prices=prices)
     now = (built.report.verdict, built.report.exit_code)
     if now == said:
         return built

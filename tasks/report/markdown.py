@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.plain import one_line
-from tasks.report import words
-from tasks.report.model import Report
+from tasks.report import cost_words, words
+from tasks.report.model import CostsPart, Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
 
 _MARKS = re.compile(
@@ -118,6 +118,8 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
                 for part in [*gate.against, *gate.compared]
             ),
         )
+    if report.costs is not None:
+        yield from _cost_lines(report, report.costs)
     yield ""
     yield from bullets(production_lines(report))
     yield from bullets(words.bar_lines(report))
@@ -128,6 +130,25 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
         yield inert(stratum_line(report, stratum))
         yield ""
         yield from table_lines(headers, rows, text_columns=1)
+
+
+def _cost_lines(report: Report, costs: CostsPart) -> Iterator[str]:
+    yield ""
+    yield inert(cost_words.cost_line(costs))
+    yield ""
+    yield from table_lines(cost_words.cost_headers(costs), cost_words.cost_rows(costs))
+    yield ""
+    if costs.prices is not None:
+        yield f"- prices {code(costs.prices.digest)} of {code(costs.prices.file)}"
+    yield from bullets(cost_words.cost_notes(report, costs))
+    rows = list(cost_words.pair_rows(report, costs))
+    if rows:
+        yield ""
+        yield inert(cost_words.pair_line(report, costs))
+        yield ""
+        yield from table_lines(cost_words.PAIR_HEADERS, rows)
+        yield ""
+    yield from (f"- **{inert(line)}**" for line in cost_words.claim_lines(report, costs))
 
 
 def _defuse(found: re.Match[str], text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
@@ -11,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tasks.plain import one_line, plain_text
-from tasks.report import words
-from tasks.report.model import GatePart, Report
+from tasks.report import cost_words, words
+from tasks.report.model import CostsPart, GatePart, Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
 
 _VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
@@ -43,6 +44,8 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
         console.print()
         _print(console, words.gate_line(report, gate))
         console.print(_gate_table(gate, report.counts.tasks))
+    if report.costs is not None:
+        _print_costs(console, report, report.costs)
     for line in production_lines(report):
         _print(console, line)
     for line in words.bar_lines(report):
@@ -53,6 +56,28 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
         console.print()
         _print(console, stratum_line(report, stratum))
         console.print(split)
+
+
+def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:
+    console.print()
+    _print(console, cost_words.cost_line(costs))
+    console.print(_text_table(cost_words.cost_headers(costs), cost_words.cost_rows(costs)))
+    for note in cost_words.cost_notes(report, costs):
+        _print(console, note)
+    rows = list(cost_words.pair_rows(report, costs))
+    if rows:
+        console.print()
+        _print(console, cost_words.pair_line(report, costs))
+        console.print(_text_table(cost_words.PAIR_HEADERS, rows))
+    for claim in cost_words.claim_lines(report, costs):
+        _print(console, claim, "bold")
+
+
+def _text_table(headers: list[str], rows: Iterable[list[str]]) -> Table:
+    table = make_table(headers)
+    for cells in rows:
+        table.add_row(*(Text(cell) for cell in cells))
+    return table
 
 
 def _stratum_table(report: Report, stratum: str) -> Table:
@@ -72,10 +97,8 @@ def _arm_table(report: Report) -> Table:
 
 
 def _gate_table(gate: GatePart, n: int) -> Table:
-    table = make_table(words.GATE_HEADERS)
-    for part in [*gate.against, *gate.compared]:
-        table.add_row(*(Text(cell) for cell in words.gate_cells(part, n)))
-    return table
+    parts = [*gate.against, *gate.compared]
+    return _text_table(words.GATE_HEADERS, (words.gate_cells(part, n) for part in parts))
 
 
 def make_table(headers: list[str], *, text_columns: int = 2) -> Table:

@@ -1,0 +1,278 @@
+"""The sentences and cells of the cost axis, shared by terminal and Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from decimal import Context, Decimal
+
+from tasks.analyse.measures import parse_measure
+from tasks.plain import counted
+from tasks.report.model import (
+    ArmCostPart,
+    CostPairPart,
+    CostsPart,
+    PricesPart,
+    Report,
+    RetryPart,
+    SpentPart,
+)
+from tasks.report.words import arm_named, short_digest, withheld_word
+
+_STANDING_WORDS = {
+    "dominates": "dominates",
+    "dominated": "is dominated",
+    "trade_off": "trade-off",
+    "unresolved": "unresolved",
+}
+
+
+def amount(value: float, unit: str) -> str:
+    """An amount with its unit: money to four digits, tokens as they are counted."""
+    return f"{number(value, unit)} {unit}"
+
+
+def number(value: float, unit: str) -> str:
+    """An amount without its unit; small sums of money keep their digits, and no exponent."""
+    if unit == "tokens":
+        return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.1f}"
+    exact = Decimal(repr(value))
+    rounded = round(exact, 2) if abs(exact) >= 100 else Context(prec=4).plus(exact)
+    text = f"{rounded:,f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def price_words(prices: PricesPart) -> str:
+    """Which snapshot: its date, source and digest; no money is printed without it."""
+    return f"prices of {prices.date} ({prices.source}, {short_digest(prices.digest)})"
+
+
+def cost_line(costs: CostsPart) -> str:
+    """What the table of costs below it shows."""
+    if costs.prices is None:
+        return "costs in tokens, failed attempts included (no prices are configured)"
+    prices = price_words(costs.prices)
+    if costs.prices.is_repriced:
+        before = costs.prices.replaces_digest
+        own = f"not those that the run was started with, {short_digest(before)}" if before else ""
+        prices = f"{prices}, {own or 'the run was started without any'}"
+    return f"costs, failed attempts included, in {costs.prices.currency} at {prices}"
+
+
+def cost_headers(costs: CostsPart) -> list[str]:
+    """The headers over `cost_rows`."""
+    money = costs.prices.currency if costs.prices else None
+    return [
+        "arm",
+        "role",
+        "attempts",
+        "input",
+        "output",
+        "cache read",
+        "cache write",
+        "tokens a task",
+        *([money, f"{money} a task"] if money else []),
+        *([f"{costs.unit} a success"] if any(arm.cost_per_success for arm in costs.arms) else []),
+        "s mean",
+        "s median",
+        *(["frontier"] if any(arm.standing for arm in costs.arms) else []),
+    ]
+
+
+def cost_rows(costs: CostsPart) -> Iterator[list[str]]:
+    """The table of costs: a row for each arm, and one for what its replayed answers once took."""
+    headers = cost_headers(costs)
+    for arm in costs.arms:
+        yield _row(costs, arm, arm.spent, headers)
+        if arm.replayed is not None:
+            counts = _spent_cells(costs, arm.replayed)
+            cells = [f"{arm.arm}, replayed", arm.role, *counts[:5], "", *counts[5:]]
+            yield [*cells, *[""] * (len(headers) - len(cells))]
+
+
+def _row(costs: CostsPart, arm: ArmCostPart, spent: SpentPart, headers: list[str]) -> list[str]:
+    money = [] if costs.prices is None else [_money(costs, arm.cost_per_task)]
+    counts = _spent_cells(costs, spent)
+    per_task = _optional(arm.tokens_per_task, "tokens")
+    cells = [arm.arm, arm.role, *counts[:5], per_task, *counts[5:], *money]
+    if any(header.endswith(" a success") for header in headers):
+        cells.append(_optional(arm.cost_per_success, costs.unit))
+    cells += [_seconds(arm.mean_seconds), _seconds(arm.median_seconds)]
+    return [*cells, _standing_cell(arm)] if "frontier" in headers else cells
+
+
+def _standing_cell(arm: ArmCostPart) -> str:
+    if arm.standing is None or arm.on_frontier is None:
+        return arm.standing or ""
+    return f"{arm.standing} ({arm.on_frontier:.0%})"
+
+
+def _spent_cells(costs: CostsPart, spent: SpentPart) -> list[str]:
+    tokens = [
+        spent.tokens.input,
+        spent.tokens.output,
+        spent.tokens.cache_read,
+        spent.tokens.cache_write,
+    ]
+    money = [] if costs.prices is None else [_money(costs, spent.cost)]
+    return [str(spent.attempts), *(_optional(count, "tokens") for count in tokens), *money]
+
+
+def _money(costs: CostsPart, value: float | None) -> str:
+    return _optional(value, costs.prices.currency if costs.prices else costs.unit)
+
+
+def _optional(value: float | None, unit: str) -> str:
+    return "–" if value is None else number(value, unit)
+
+
+def _seconds(value: float | None) -> str:
+    return "replayed" if value is None else f"{value:.4f}"
+
+
+def cost_notes(report: Report, costs: CostsPart) -> Iterator[str]:
+    """What a reader must know of the table above: gaps, replays, second calls."""
+    for arm in costs.arms:
+        if arm.unpriced is not None and costs.prices is not None:
+            yield f"{arm.arm}: no cost in {costs.prices.currency}, {arm.unpriced}"
+        missing = arm.spent.attempts_without_tokens
+        if missing and arm.tokens_per_task:
+            yield (
+                f"{arm.arm}: {missing} of {counted(arm.spent.attempts, 'attempt')} did not say "
+                "what they used: its tokens and costs are at least these"
+            )
+        if arm.replayed is not None:
+            yield (
+                f"{arm.arm}: {counted(arm.replayed.answers, 'replayed answer')} cost nothing in "
+                "this run; per task and against others they count with what they took when executed"
+            )
+        if arm.retry is not None:
+            yield retry_line(report, costs, arm.arm, arm.retry)
+    for name in costs.silent_arms:
+        yield f"{name}: reported no tokens, so its cost is not known and it is not compared"
+
+
+def retry_line(report: Report, costs: CostsPart, name: str, retry: RetryPart) -> str:
+    """What an arm's second calls did, and cost."""
+    share = retry.fired / retry.answers
+    line = (
+        f"{name}: a second call on {retry.fired} of {counted(retry.answers, 'answer')} "
+        f"({share:.0%}), {amount(retry.cost, costs.unit)}"
+    )
+    if retry.fired and not arm_named(report, name).is_withheld:
+        line += f"; it fixed {retry.fixed} and broke {retry.broke} at {costs.measure}"
+        if retry.cost_per_net_fix is not None:
+            line += f", {amount(retry.cost_per_net_fix, costs.unit)} a net fix"
+        if retry.signal_recall is not None:
+            line += f"; {retry.signal_recall:.0%} of the wrong first answers were asked again"
+    return line + _price_suffix(costs)
+
+
+def _price_suffix(costs: CostsPart) -> str:
+    """The snapshot behind a sentence with money in it."""
+    if costs.prices is None or costs.unit == "tokens":
+        return ""
+    return f"; {price_words(costs.prices)}"
+
+
+def pair_line(report: Report, costs: CostsPart) -> str:
+    """What the table of pairs below it shows."""
+    unit = f"{costs.unit} a task"
+    why = f" (in tokens: {costs.reason})" if costs.reason and costs.prices else ""
+    confidence = costs.confidence or 0.95
+    return (
+        f"every two arms at {costs.measure} and in {unit}{why}, paired over "
+        f"{report.counts.tasks} tasks; each interval {100 * confidence:.3g} %, those of one arm "
+        "together 95 %; the order is claimed where both intervals support it:"
+    )
+
+
+PAIR_HEADERS = ["arm", "against", "tasks more", "interval", "cost more", "interval", "times", "is"]
+
+
+def pair_rows(report: Report, costs: CostsPart) -> Iterator[list[str]]:
+    """The table of pairs; those in which nobody used a token are left out."""
+    n = report.counts.tasks
+    for pair in _told_pairs(costs):
+        yield [
+            pair.arm,
+            pair.against,
+            f"{pair.difference * n:+.1f}",
+            f"[{pair.low * n:+.1f}, {pair.high * n:+.1f}]",
+            _signed(pair.cost_difference, costs.unit),
+            _cost_interval(pair, costs.unit),
+            "–" if pair.cost_ratio is None else _times(pair.cost_ratio),
+            _STANDING_WORDS[pair.standing],
+        ]
+
+
+def _told_pairs(costs: CostsPart) -> list[CostPairPart]:
+    users = {arm.arm for arm in costs.arms if arm.tokens_per_task}
+    return [pair for pair in costs.pairs if pair.arm in users or pair.against in users]
+
+
+def _signed(value: float, unit: str) -> str:
+    return f"{'+' if value > 0 else ''}{number(value, unit)}"
+
+
+def _cost_interval(pair: CostPairPart, unit: str) -> str:
+    return f"[{_limit(pair.cost_low, unit, '−∞')}, {_limit(pair.cost_high, unit, '∞')}]"
+
+
+def _times(ratio: float) -> str:
+    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
+
+
+def _limit(value: float | None, unit: str, unbounded: str) -> str:
+    return unbounded if value is None else _signed(value, unit)
+
+
+def claim_lines(report: Report, costs: CostsPart) -> Iterator[str]:
+    """A sentence to quote for each judged arm and each other: both axes, and what they support."""
+    judged = {gate.arm for gate in report.gates}
+    for arm in costs.arms:
+        if arm.arm in judged and arm_named(report, arm.arm).is_withheld:
+            word = withheld_word(report, arm_named(report, arm.arm))
+            yield f"{arm.arm}: {word}, whatever it cost; it is compared with nobody"
+    for pair in _told_pairs(costs):
+        if pair.arm in judged:
+            yield claim_words(report, costs, pair)
+
+
+def claim_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
+    """One pair in a sentence. No order is claimed that an interval does not support."""
+    text = f"{pair.arm}: {_score_words(report, costs, pair)} {_cost_claim(costs, pair)}"
+    return f"{text}: {_standing_words(pair)}{_price_suffix(costs)}"
+
+
+def _score_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
+    n = report.counts.tasks
+    gain = abs(pair.difference)
+    is_counted = parse_measure(costs.measure).is_binary
+    size = f"{gain * n:.3g} of {n}" if is_counted else f"{gain:.3f}"
+    where = f"{pair.against} at {costs.measure}"
+    if pair.low > 0 or pair.high < 0:
+        return f"{size} {'more' if pair.low > 0 else 'fewer'} than {where},"
+    sign = "+" if pair.difference > 0 else "−" if pair.difference < 0 else "±"
+    return f"{sign}{size} against {where} (not resolved),"
+
+
+def _cost_claim(costs: CostsPart, pair: CostPairPart) -> str:
+    is_resolved = (pair.cost_low is not None and pair.cost_low > 0) or (
+        pair.cost_high is not None and pair.cost_high < 0
+    )
+    if pair.cost_ratio is None:
+        more = _signed(pair.cost_difference, costs.unit)
+        text = f"at {more} {costs.unit} a task"
+    else:
+        text = f"at {_times(pair.cost_ratio)} times the cost"
+    is_same = pair.cost_low == pair.cost_high == 0
+    return text if is_resolved or is_same else f"{text} (not resolved)"
+
+
+def _standing_words(pair: CostPairPart) -> str:
+    return {
+        "dominates": f"dominates {pair.against}",
+        "dominated": f"dominated by {pair.against}",
+        "trade_off": "a trade-off",
+        "unresolved": "unresolved, no order is claimed",
+    }[pair.standing]

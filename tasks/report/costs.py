@@ -1,0 +1,251 @@
+"""The cost axis of a run: what each arm took, and every two configurations on both axes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import fmean, median
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.analyse.cost_comparison import CostComparison, CostedArm, CostPair, compare_costs
+from tasks.analyse.measures import parse_measure
+from tasks.analyse.pareto import Dominance
+from tasks.analyse.ratios import describe_cost_ratio
+from tasks.analyse.score_table import Answered
+from tasks.config import ArmConfig, PricesConfig, ProcessArm
+from tasks.records import Attempt
+from tasks.report.model import ArmCostPart, CostPairPart, CostsPart, PricesPart
+from tasks.report.record import RunRecord
+from tasks.report.retries import account_arm
+from tasks.report.spending import Pricing, count_tokens, sum_spent, tokens_of
+from tasks.run.capture import Capture
+
+FloatArray = NDArray[np.float64]
+
+TOKENS = "tokens"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredArm:
+    """One arm with its scores at the primary measure, in panel order.
+
+    `noise_tasks` is the band within which two runs of it differ, 0 where it is not known.
+    `is_comparable` is false where its score is withheld.
+    """
+
+    config: ArmConfig
+    captures: Sequence[Capture]
+    trials: int
+    scores: FloatArray
+    noise_tasks: float
+    is_comparable: bool
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it could have used tokens; built-in arms ask no model."""
+        return isinstance(self.config, ProcessArm)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether any attempt told what it used."""
+        return any(
+            tokens_of(attempt) for capture in self.captures for attempt in capture.reply.attempts
+        )
+
+
+def build_costs(
+    record: RunRecord,
+    arms: Sequence[ScoredArm],
+    *,
+    judged: Collection[str],
+    is_measurement: bool,
+    parse: Callable[[Capture, ArmConfig], Answered],
+    prices: PricesConfig | None = None,
+    seed: int,
+) -> CostsPart | None:
+    """Describe what the arms of a run took.
+
+    Args:
+        record: The run.
+        arms: Its arms, in the order of the configuration.
+        judged: The arms that get a verdict; they come first in a pair.
+        is_measurement: Whether the answers may be compared at all; the ledger is there anyway.
+        parse: Reads the items of an answer.
+        prices: Another snapshot than the run's own.
+        seed: Of the bootstrap.
+
+    Returns:
+        None when no arm reported tokens.
+    """
+    if not any(arm.has_tokens for arm in arms):
+        return None
+    used = prices or record.manifest.config.prices
+    pricing = Pricing(None if used is None else used.snapshot)
+    known = [arm for arm in arms if arm.has_tokens or not arm.asks_model]
+    reason = _find_reason(known, pricing)
+    unit = TOKENS if reason or pricing.snapshot is None else pricing.snapshot.currency
+
+    def cost(attempts: Sequence[Attempt]) -> float:
+        if unit == TOKENS:
+            return float(count_tokens(attempts))
+        return float(pricing.price(attempts) or 0)
+
+    task_costs = {arm.config.name: _cost_per_task(record, arm, cost) for arm in known}
+    compared = None
+    if is_measurement:
+        compared = compare_costs(
+            [
+                CostedArm(
+                    name=arm.config.name,
+                    scores=arm.scores,
+                    costs=task_costs[arm.config.name],
+                    is_lower_bound=arm.asks_model
+                    and sum_spent(arm.captures, pricing).attempts_without_tokens > 0,
+                    noise_tasks=arm.noise_tasks,
+                )
+                for arm in known
+                if arm.is_comparable
+            ],
+            judged=judged,
+            margin_tasks=record.manifest.config.measure.margin_tasks,
+            seed=seed,
+        )
+    tasks = {task.id: task for task in record.tasks}
+    primary = parse_measure(record.manifest.config.primary)
+    retries = {
+        arm.config.name: account_arm(
+            arm.config,
+            arm.captures,
+            tasks,
+            measure=primary,
+            parse=_parser(arm.config, parse),
+            cost=cost,
+        )
+        for arm in arms
+        if arm.has_tokens
+    }
+    return CostsPart(
+        measure=primary.text,
+        unit=unit,
+        reason=reason,
+        prices=_prices_part(used, record.manifest.config.prices),
+        confidence=compared and compared.confidence,
+        arms=[
+            _arm_part(arm, pricing, task_costs[arm.config.name], compared).model_copy(
+                update={"retry": retries.get(arm.config.name)}
+            )
+            for arm in known
+        ],
+        pairs=[_pair_part(pair) for pair in compared.pairs] if compared else [],
+        silent_arms=[arm.config.name for arm in arms if arm not in known],
+    )
+
+
+def _parser(
+    config: ArmConfig, parse: Callable[[Capture, ArmConfig], Answered]
+) -> Callable[[Capture], Answered]:
+    return lambda capture: parse(capture, config)
+
+
+def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
+    """Why not all arms have a price, None when they have."""
+    gaps = [
+        f"{arm.config.name}: {gap}" if pricing.snapshot else gap
+        for arm in arms
+        if arm.asks_model
+        for gap in pricing.find_gaps(
+            attempt for capture in arm.captures for attempt in capture.reply.attempts
+        )
+    ]
+    return "; ".join(dict.fromkeys(gaps)) or None
+
+
+def _cost_per_task(
+    record: RunRecord, arm: ScoredArm, cost: Callable[[Sequence[Attempt]], float]
+) -> FloatArray:
+    """What the answers to each task cost, trials averaged, in panel order; replayed ones too."""
+    spent: dict[str, list[Attempt]] = {task.id: [] for task in record.tasks}
+    for capture in arm.captures:
+        spent[capture.task_id] += capture.reply.attempts
+    return np.array([cost(attempts) / arm.trials for attempts in spent.values()], np.float64)
+
+
+def _arm_part(
+    arm: ScoredArm, pricing: Pricing, costs: FloatArray, compared: CostComparison | None
+) -> ArmCostPart:
+    executed = [capture for capture in arm.captures if capture.evidence == "executed"]
+    replayed = [capture for capture in arm.captures if capture.evidence == "replayed"]
+    attempts = [attempt for capture in arm.captures for attempt in capture.reply.attempts]
+    gaps = pricing.find_gaps(attempts) if arm.asks_model else []
+    spent = sum_spent(executed, pricing)
+    if not arm.asks_model:
+        spent = spent.model_copy(update={"cost": 0.0, "attempts_without_tokens": 0})
+    ratio = describe_cost_ratio(arm.scores, costs) if arm.is_comparable else None
+    per_success = None if ratio is None else ratio.dollars_per_success
+    seconds = [capture.reply.seconds for capture in executed]
+    name = arm.config.name
+    tasks = len(costs) * arm.trials
+    price = pricing.price(attempts) if arm.asks_model else 0
+    return ArmCostPart(
+        arm=name,
+        role=arm.config.role,
+        spent=spent,
+        replayed=sum_spent(replayed, pricing) if replayed and arm.asks_model else None,
+        tokens_per_task=count_tokens(attempts) / tasks,
+        cost_per_task=None if price is None else float(price) / tasks,
+        unpriced="; ".join(gaps) or None,
+        cost_per_success=per_success if per_success is not None and isfinite(per_success) else None,
+        score_per_cost=None if ratio is None else ratio.score_per_dollar,
+        mean_seconds=fmean(seconds) if seconds else None,
+        median_seconds=median(seconds) if seconds else None,
+        retry=None,
+        standing=compared.standings.get(name) if compared else None,
+        on_frontier=compared.on_frontier.get(name)
+        if compared and compared.on_frontier is not None
+        else None,
+    )
+
+
+_STANDINGS: Mapping[Dominance, str] = {
+    "A_DOMINATES": "dominates",
+    "B_DOMINATES": "dominated",
+    "TRADE_OFF": "trade_off",
+    "UNRESOLVED": "unresolved",
+}
+
+
+def _pair_part(pair: CostPair) -> CostPairPart:
+    return CostPairPart.model_validate(
+        {
+            "arm": pair.first,
+            "against": pair.second,
+            "difference": pair.difference,
+            "low": pair.accuracy.low,
+            "high": pair.accuracy.high,
+            "cost_difference": pair.cost_difference,
+            "cost_low": pair.cost.low if isfinite(pair.cost.low) else None,
+            "cost_high": pair.cost.high if isfinite(pair.cost.high) else None,
+            "cost_ratio": pair.cost_ratio,
+            "score_per_cost_difference": pair.score_per_cost and pair.score_per_cost.difference,
+            "standing": _STANDINGS[pair.verdict],
+        }
+    )
+
+
+def _prices_part(used: PricesConfig | None, own: PricesConfig | None) -> PricesPart | None:
+    if used is None or used.snapshot is None or used.digest is None:
+        return None
+    snapshot = used.snapshot
+    is_repriced = used is not own
+    return PricesPart(
+        file=used.file,
+        date=snapshot.date.isoformat(),
+        source=snapshot.source,
+        currency=snapshot.currency,
+        digest=used.digest,
+        is_repriced=is_repriced,
+        replaces_digest=own.digest if is_repriced and own else None,
+    )

@@ -1,0 +1,104 @@
+"""What the second calls of an arm did: how often, at what cost, and what they fixed. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from statistics import fmean
+
+from tasks.analyse.measures import Measure
+from tasks.analyse.retry import RetryCounts, account_retries
+from tasks.analyse.score_table import Answered, score_answer
+from tasks.config import ArmConfig, ChatArm
+from tasks.records import Attempt, Task
+from tasks.report.model import RetryPart
+from tasks.report.spending import tries_of
+from tasks.run.capture import Capture
+
+Cost = Callable[[Sequence[Attempt]], float]
+
+
+def account_arm(
+    arm: ArmConfig,
+    captures: Sequence[Capture],
+    tasks: Mapping[str, Task],
+    *,
+    measure: Measure,
+    parse: Callable[[Capture], Answered],
+    cost: Cost,
+) -> RetryPart | None:
+    """The account of an arm that asks twice, None for one that neither may nor did.
+
+    Args:
+        captures: Its answers of planned trials, with their attempts.
+        parse: Reads the items of an answer.
+        cost: What attempts cost.
+    """
+    captures = [capture for capture in captures if capture.reply.attempts]
+    is_declared = isinstance(arm, ChatArm) and arm.retry == "once"
+    if not captures or not (is_declared or any(map(is_retried, captures))):
+        return None
+    first_cost, retry_costs = [], []
+    first_right, last_right, fired = [], [], []
+    for capture in captures:
+        first, *later = tries_of(capture.reply.attempts).values()
+        task = tasks[capture.task_id]
+        last = score_answer(_read(capture, parse), task, measure) > 0
+        last_right.append(last)
+        first_right.append(
+            score_answer(_first_answer(capture, parse), task, measure) > 0 if later else last
+        )
+        fired.append(bool(later))
+        first_cost.append(cost(first))
+        if later:
+            retry_costs.append(cost([attempt for tried in later for attempt in tried]))
+    outcomes = list(zip(first_right, last_right, fired, strict=True))
+    account = account_retries(
+        RetryCounts(
+            n=len(outcomes),
+            first_pass=sum(first_right),
+            fired_on_fail=sum(again and not before for before, _, again in outcomes),
+            fired_on_pass=sum(again and before for before, _, again in outcomes),
+            fixed=(fixed := sum(after and not before for before, after, _ in outcomes)),
+            broke=(broke := sum(before and not after for before, after, _ in outcomes)),
+            cost_first_usd=fmean(first_cost),
+            cost_retry_usd=fmean(retry_costs) if retry_costs else 0.0,
+        )
+    )
+    return RetryPart(
+        answers=len(outcomes),
+        fired=account.fired,
+        fixed=fixed,
+        broke=broke,
+        first_pass=account.first_pass,
+        final=account.final,
+        signal_recall=account.signal_recall,
+        signal_precision=account.signal_precision,
+        cost=sum(retry_costs),
+        cost_per_net_fix=account.cost_per_net_fix_usd,
+    )
+
+
+def is_retried(capture: Capture) -> bool:
+    """Whether an answer took more than one try."""
+    return len(tries_of(capture.reply.attempts)) > 1
+
+
+def _read(capture: Capture, parse: Callable[[Capture], Answered]) -> Answered:
+    if capture.is_infra:
+        return Answered(items=(), is_infra=True, reason=capture.reply.reason)
+    return parse(capture)
+
+
+def _first_answer(capture: Capture, parse: Callable[[Capture], Answered]) -> Answered:
+    """The answer of the first of several tries. One that failed is none; of one that was tried
+    again for its words, the trajectory has them."""
+    failed = Answered(items=(), is_infra=True)
+    if min(capture.reply.attempts, key=lambda attempt: attempt.number).status == "infra":
+        return failed
+    steps = json.loads(capture.reply.trajectory or "[]")
+    raw = steps[0].get("raw") if steps and isinstance(steps[0], dict) else None
+    if raw is None:
+        return failed
+    return parse(replace(capture, reply=replace(capture.reply, status="answered", raw=raw)))
