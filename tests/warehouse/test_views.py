@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,42 @@ def test_answer_ledger_counts_the_executed_and_charges_nothing_for_the_replayed(
     assert (row["attempts"], row["input_tokens"], row["output_tokens"]) == (3, 17, 2)
     assert row["cache_read_tokens"] == 4
     assert row["cache_write_tokens"] is None
+
+
+def test_answer_costs_are_priced_with_the_snapshot_of_their_run(tmp_path: Path) -> None:
+    """Kind by kind; null where a price is missing or nothing was said, 0 where it was replayed."""
+    prepare_warehouse(tmp_path)
+    models = {"m": {"input": 3.0, "output": 15.0}, 'a/b~"c': {"input": 1.0, "cache_read": 0.5}}
+    snapshot = {"date": "2026-11-30", "currency": "USD", "models": models}
+    manifest = {"config": {"prices": {"digest": "sha256:d", "snapshot": snapshot}}}
+    run = {**RUN, "run_id": "r1", "manifest": json.dumps(manifest)}
+    write_rows(tmp_path, "runs", "r1", [run])
+    write_rows(tmp_path, "runs", "r2", [{**RUN, "run_id": "r2", "manifest": "{}"}])
+    replayed = {"evidence": "replayed", "source_run_id": "r0"}
+    write_rows(tmp_path, "captures", "r1", captures_of("r1", {}, {}, replayed))
+    write_rows(tmp_path, "captures", "r2", captures_of("r2")[:1])
+    rows = [
+        {"key": KEYS[0], "number": 1, "model": "m", "input_tokens": 1000, "output_tokens": 10},
+        {"key": KEYS[0], "number": 1, "model": 'a/b~"c', "cache_read_tokens": 2000},
+        {"key": KEYS[0], "number": 2, "model": "m", "input_tokens": 500},
+        {"key": KEYS[1], "number": 1, "model": "m", "cache_read_tokens": 7},
+        {"key": KEYS[2], "number": 1, "model": "m", "input_tokens": 1000},
+    ]
+    write_rows(tmp_path, "attempts", "r1", [{"run_id": "r1", **row} for row in rows])
+    write_rows(tmp_path, "attempts", "r2", [{"run_id": "r2", **rows[0]}])
+
+    found = select_rows(
+        connect(tmp_path),
+        "SELECT attempts, input_tokens, cost, answer_cost, prices_date FROM answer_costs "
+        "ORDER BY run_id, task_id",
+    )
+
+    assert [tuple(row.values()) for row in found] == [
+        (2, 1500, pytest.approx(0.00565), pytest.approx(0.00565), "2026-11-30"),
+        (1, None, None, None, "2026-11-30"),
+        (1, 1000, 0.0, pytest.approx(0.003), "2026-11-30"),
+        (1, 1000, None, None, None),
+    ]
 
 
 def test_arm_scores_are_means_over_tasks_with_their_denominator(
