@@ -33,7 +33,7 @@ from tasks.freeze.write import write_frozen
 from tasks.history.commits import open_product, select_commits
 from tasks.history.conduct import HistoryRequest
 from tasks.mine.mine import mine_panel
-from tasks.run.prepare import load_evaluation
+from tasks.run.prepare import Evaluation, load_evaluation
 
 LIMIT_SECONDS = 0.5
 
@@ -139,12 +139,12 @@ def git(path: Path, *arguments: str) -> str:
     return done.stdout.strip()
 
 
-def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
-    """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
+def make_evaluation(root: Path, text: str, *, arm: str = ARM) -> Evaluation:
+    """A frozen evaluation of the product beside it, with twelve questions."""
     config_path = root / "evaluation" / "instant.toml"
     config_path.parent.mkdir()
-    config_path.write_text(CONFIG)
-    (config_path.parent / "arm.py").write_text(ARM)
+    config_path.write_text(text)
+    (config_path.parent / "arm.py").write_text(arm)
     rows = [
         {"id": f"t{n:02}", "query": f"where is item-{n}", "gold": [f"item-{n}"]} for n in range(12)
     ]
@@ -153,7 +153,12 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=root / "scratch")
     files = EvaluationFiles(config_path)
     write_frozen(files, freeze_panel(config, mined), force=False, had_runs=False, now="2026-01-01")
-    evaluation = load_evaluation(config_path, scratch=root / "scratch")
+    return load_evaluation(config_path, scratch=root / "scratch")
+
+
+def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
+    """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
+    evaluation = make_evaluation(root, CONFIG)
     repository = open_product(evaluation)
     with use_server(root / "scratch", verbose=False, announce=lambda _: None):
         from flows.evaluate import Control
