@@ -42,8 +42,8 @@ from tasks.history.commits import open_product
 from tasks.history.conduct import HistoryRequest
 from tasks.history.model import History
 from tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
+from tasks.machine.locks import try_lock
 from tasks.run.execute import Progress
-from tasks.run.locks import try_lock
 from tasks.run.manifest import new_run_id
 from tasks.run.prepare import Evaluation, load_evaluation
 

@@ -15,7 +15,7 @@ from tasks.arms.base import Point
 from tasks.canonical import canonical_json
 from tasks.config import ProcessArm, ProductConfig
 from tasks.errors import ConfigError
-from tasks.run.search_path import session_search_path
+from tasks.machine.search_path import session_search_path
 
 BYTECODE_FOLDER = "__pycache__"
 

@@ -8,9 +8,9 @@ from tasks.arms.base import Session, SessionContext
 from tasks.arms.line_session import LineSession
 from tasks.arms.per_base import WorkspaceSession, open_per_base
 from tasks.arms.per_task_session import PerTaskSession
+from tasks.arms.workspace.isolation import open_workspace
 from tasks.config import CommandArm
 from tasks.errors import ConfigError
-from tasks.run.isolation import open_workspace
 
 
 def open_command_session(context: SessionContext) -> Session:

@@ -32,17 +32,17 @@ from tasks.arms.line_protocol import (
 )
 from tasks.arms.parse import parse_answer
 from tasks.arms.templates import fill_text, question_values
+from tasks.arms.workspace.isolation import Workspace
 from tasks.config import CommandArm
 from tasks.errors import InvalidRunError
-from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
-from tasks.run.isolation import Workspace
-from tasks.run.process import (
+from tasks.machine.process import (
     Child,
     ChildEndedError,
     ChildOversizedError,
     ChildTimeoutError,
     spawn_child,
 )
+from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 LEAVE_SECONDS = 2.0
 """How long a session that was told `bye` may take to leave by itself."""

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Protocol
 
 from tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
+from tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace
 from tasks.errors import UsageError
 from tasks.git.repository import Repository
 from tasks.records import Question, Reply, SessionEnd, SessionStart
-from tasks.run.isolation import LOG_TAIL_BYTES, Workspace
 
 
 class WorkspaceSession(Session, Protocol):

@@ -11,16 +11,16 @@ from tasks.arms.base import SessionContext
 from tasks.arms.failures import find_failure
 from tasks.arms.parse import parse_answer
 from tasks.arms.templates import fill_text, question_values
+from tasks.arms.workspace.isolation import Workspace
 from tasks.config import CommandArm
-from tasks.records import Question, Reply, SessionEnd, SessionStart
-from tasks.run.isolation import Workspace
-from tasks.run.process import (
+from tasks.machine.process import (
     Child,
     ChildOversizedError,
     ChildTimeoutError,
     describe_exit,
     spawn_child,
 )
+from tasks.records import Question, Reply, SessionEnd, SessionStart
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -30,7 +30,7 @@ from tasks.freeze.holdout import (
 )
 from tasks.freeze.lock import EvaluationFiles, lock_to_bytes, read_lock
 from tasks.freeze.write import write_whole
-from tasks.run.locks import try_lock
+from tasks.machine.locks import try_lock
 
 
 def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:

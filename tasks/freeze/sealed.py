@@ -28,8 +28,8 @@ from tasks.config import Config
 from tasks.errors import ColdrunError, LockError, StorageError, UsageError
 from tasks.freeze.lock import EvaluationFiles
 from tasks.freeze.panel import panel_from_bytes
+from tasks.machine.scratch import find_enclosing_repository
 from tasks.records import MinedPanel, Task
-from tasks.run.scratch import find_enclosing_repository
 
 KEY_VARIABLE = "COLDRUN_HOLDOUT_KEY"
 KEY_BYTES = 32

@@ -13,6 +13,7 @@ from typing import Literal
 
 from tasks.arms.base import Point
 from tasks.arms.service.variables import require_variables
+from tasks.arms.workspace.point_use import hold_point
 from tasks.canonical import canonical_json
 from tasks.config import ServerArm
 from tasks.errors import UsageError
@@ -33,7 +34,6 @@ from tasks.run.key import differing_components
 from tasks.run.land import land_answers
 from tasks.run.legs import legs_of
 from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
-from tasks.run.point_use import hold_point
 from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from tasks.run.recall import find_earlier, find_reusable
 from warehouse.reader import connect

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tasks.git.identity import find_user
+from tasks.machine.scratch import find_enclosing_repository
 from tasks.run.prune import find_prunable
-from tasks.run.scratch import find_enclosing_repository
 from warehouse.reader import NEXT_STEP, find_damage
 from warehouse.schemas import TABLES
 

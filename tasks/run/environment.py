@@ -17,8 +17,8 @@ from typing import Any
 import psutil
 
 from tasks.canonical import canonical_json
+from tasks.machine.search_path import session_search_path
 from tasks.run.own_code import installed_packages
-from tasks.run.search_path import session_search_path
 
 TOOLS = ("git", "uv", "rg", "node")
 VERSION_SECONDS = 10

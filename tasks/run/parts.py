@@ -19,10 +19,10 @@ from tasks.arms.artifacts import (
 )
 from tasks.arms.base import Point
 from tasks.arms.service.variables import credential_variables
+from tasks.arms.workspace.point_use import built_digest
 from tasks.canonical import canonical_json
 from tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
-from tasks.run.point_use import built_digest
-from tasks.run.search_path import session_search_path
+from tasks.machine.search_path import session_search_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

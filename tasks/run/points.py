@@ -28,6 +28,18 @@ from typing import Any
 
 from tasks.arms.artifacts import BYTECODE_FOLDER, digest_setup
 from tasks.arms.base import Point
+from tasks.arms.workspace.point_use import (
+    claim_point,
+    inspect_checkout,
+    list_touched,
+    read_stamp,
+    record_built,
+    release_reserved,
+    renew_built,
+    reserve_point,
+    sweep_all,
+    sweep_when_free,
+)
 from tasks.canonical import canonical_json
 from tasks.config import ProductConfig
 from tasks.errors import ConfigError, PointError, RepositoryError, StorageError
@@ -42,23 +54,11 @@ from tasks.git.checkout import (
     write_worktree_tree,
 )
 from tasks.git.repository import Repository
+from tasks.machine.locks import hold_lock
+from tasks.machine.process import describe_exit, kill_group
+from tasks.machine.scratch import refuse_enclosing_repository, remove_folder
+from tasks.machine.search_path import session_search_path
 from tasks.records import Revision
-from tasks.run.locks import hold_lock
-from tasks.run.point_use import (
-    claim_point,
-    inspect_checkout,
-    list_touched,
-    read_stamp,
-    record_built,
-    release_reserved,
-    renew_built,
-    reserve_point,
-    sweep_all,
-    sweep_when_free,
-)
-from tasks.run.process import describe_exit, kill_group
-from tasks.run.scratch import refuse_enclosing_repository, remove_folder
-from tasks.run.search_path import session_search_path
 from tasks.run.ties import Tie, broken_tie, find_ties, repository_state
 
 WORKTREE = "worktree"

@@ -10,14 +10,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tasks.arms.base import Point, Session
+from tasks.arms.workspace.isolation import prune_sessions
+from tasks.arms.workspace.point_use import use_point
 from tasks.errors import ColdrunError, InvalidRunError, StorageError
+from tasks.machine.locks import take_lock, try_lock
+from tasks.machine.scratch import remove_folder
 from tasks.records import Question, Reply, SessionEnd, SessionStart
 from tasks.run.conduct import StartedRun
 from tasks.run.execute import Abort, OpenSession
-from tasks.run.isolation import prune_sessions
-from tasks.run.locks import take_lock, try_lock
-from tasks.run.point_use import use_point
-from tasks.run.scratch import remove_folder
 
 
 @contextmanager

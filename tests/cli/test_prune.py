@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from cli.prune import command
+from tasks.machine.locks import take_lock
 from tasks.run.capture import hold_run
-from tasks.run.locks import take_lock
 from tests.evaluations import EvaluationLab
 
 OLD = time.time() - 40 * 86_400

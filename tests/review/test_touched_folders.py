@@ -7,8 +7,8 @@ import shutil
 import pytest
 
 from tasks.arms.base import Point
+from tasks.arms.workspace.corpora import copy_corpus
 from tasks.errors import PointError
-from tasks.run.corpora import copy_corpus
 from tasks.run.parts import ArmKeyParts, arm_key_parts
 from tests.sessions import Lab, ask
 

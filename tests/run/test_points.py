@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tasks.arms.base import Point
+from tasks.arms.workspace.point_use import list_additions, use_point
 from tasks.errors import ConfigError, PointError, RepositoryError, UsageError
-from tasks.run.point_use import list_additions, use_point
 from tasks.run.points import prune_points
 from tests.sessions import Lab, is_gone, serve_repositories
 

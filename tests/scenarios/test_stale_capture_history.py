@@ -10,7 +10,7 @@ import pytest
 from tasks.history.chart import history_chart
 from tasks.history.model import History
 from tasks.history.render import history_markdown
-from tasks.run.locks import hold_lock
+from tasks.machine.locks import hold_lock
 from tests.scenarios.gated_search import (
     ANY,
     GAINS,

@@ -29,10 +29,10 @@ from tasks.arms.service.server import ListeningServer, ServerStartError, start_s
 from tasks.arms.service.settings import HttpSettings, read_settings
 from tasks.arms.service.variables import require_variables
 from tasks.arms.templates import fill_arguments, fill_text, question_values
+from tasks.arms.workspace.isolation import Workspace, open_workspace
 from tasks.config import McpArm, ToolCall
 from tasks.errors import ConfigError
 from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
-from tasks.run.isolation import Workspace, open_workspace
 
 LEAVE_SECONDS = 2.0
 MAX_FAILED_STARTS = 3

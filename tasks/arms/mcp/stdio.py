@@ -23,7 +23,7 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from tasks.arms.mcp.connection import ServerError, Streams
-from tasks.run.process import describe_exit, kill_group
+from tasks.machine.process import describe_exit, kill_group
 
 DRAIN_SECONDS = 0.2
 

@@ -27,10 +27,10 @@ from tasks.arms.service.chat_protocol import (
 )
 from tasks.arms.service.endpoint import Endpoint, open_endpoint
 from tasks.arms.templates import fill_arguments, fill_text, question_values
+from tasks.arms.workspace.isolation import Workspace, open_workspace
 from tasks.config import ChatArm
 from tasks.errors import ConfigError
 from tasks.records import Attempt, ComponentEvent, Question, Reply, SessionEnd, SessionStart
-from tasks.run.isolation import Workspace, open_workspace
 
 PATH = "/chat/completions"
 

@@ -10,9 +10,9 @@ from typing import Any
 from tasks.arms.service.exchange import ENDED, Exchanger, Posted
 from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
 from tasks.arms.service.settings import read_settings
+from tasks.arms.workspace.isolation import Workspace
 from tasks.config import ServerArm
 from tasks.records import SessionEnd
-from tasks.run.isolation import Workspace
 
 MAX_FAILED_STARTS = 3
 

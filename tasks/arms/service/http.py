@@ -14,10 +14,10 @@ from tasks.arms.parse import parse_answer
 from tasks.arms.per_base import WorkspaceSession, open_per_base
 from tasks.arms.service.endpoint import Endpoint, open_endpoint
 from tasks.arms.templates import fill_arguments, question_values
+from tasks.arms.workspace.isolation import Workspace, open_workspace
 from tasks.config import HttpArm
 from tasks.errors import ConfigError
 from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
-from tasks.run.isolation import Workspace, open_workspace
 
 
 def open_http_session(context: SessionContext) -> Session:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 import psutil
 
 from tasks.arms.templates import fill_text
-from tasks.run.isolation import Workspace
-from tasks.run.process import describe_exit, kill_group
+from tasks.arms.workspace.isolation import Workspace
+from tasks.machine.process import describe_exit, kill_group
 
 POLL_SECONDS = 0.05
 DEATH_SECONDS = 0.2

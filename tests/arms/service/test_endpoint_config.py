@@ -109,7 +109,7 @@ def test_all_settings_of_a_chat_arm_are_in_its_configuration() -> None:
 
 def test_examples_of_the_page_about_arms_are_configurations() -> None:
     """Each [[arm]] that people copy from it is accepted as it is."""
-    page = Path(__file__).parents[2] / "docs" / "arms.md"
+    page = Path(__file__).parents[3] / "docs" / "arms.md"
     blocks = re.findall(
         r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )

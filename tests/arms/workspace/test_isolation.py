@@ -12,9 +12,9 @@ import psutil
 import pytest
 
 from tasks.arms.command import open_command_session
-from tasks.run.isolation import prune_sessions
-from tasks.run.locks import try_lock
-from tasks.run.process import end_strays
+from tasks.arms.workspace.isolation import prune_sessions
+from tasks.machine.locks import try_lock
+from tasks.machine.process import end_strays
 from tests.sessions import Lab, ask, is_gone
 
 CACHING = """

@@ -14,8 +14,8 @@ from tasks.arms.base import Point
 from tasks.canonical import digest_json
 from tasks.errors import PointError, RepositoryError
 from tasks.git.checkout import list_changed, list_untracked, verify_head
-from tasks.run.locks import FileLock, take_lock, try_lock
-from tasks.run.scratch import remove_folder
+from tasks.machine.locks import FileLock, take_lock, try_lock
+from tasks.machine.scratch import remove_folder
 
 NAMED_FILES = 5
 

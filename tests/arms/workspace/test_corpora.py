@@ -13,7 +13,7 @@ import pytest
 from tasks.arms.base import Corpus, CorpusTree
 from tasks.errors import RepositoryError, UsageError
 from tasks.git.repository import Repository
-from tasks.run.corpora import (
+from tasks.arms.workspace.corpora import (
     CorpusDrift,
     copy_corpus,
     describe_drift,
