@@ -13,6 +13,7 @@ from rich.text import Text
 
 from cli.evaluating import INTERRUPTED, InterruptedRunError, Outputs, prefect_server
 from cli.options import Function, check_output, people_console, write_outputs
+from tasks.plain import counted
 
 if TYPE_CHECKING:
     from tasks.history.campaign import PointEvent
@@ -131,7 +132,7 @@ class PointTeller:
         name = f"{event.commit.commit[:12]} {event.commit.subject[:60]}"
         match event.state:
             case "begins":
-                of = "" if self._commits is None else f" (of {self._commits} commits)"
+                of = "" if self._commits is None else f" (of {counted(self._commits, 'commit')})"
                 line = f"point {event.number}{of}: {name}"
             case "known":
                 line = f"point {event.number}: {name}: {event.note}"

@@ -150,6 +150,7 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
     from tasks.freeze.holdout import count_openings, is_demoted
     from tasks.freeze.ledger import adopt_openings, read_ledger
     from tasks.freeze.lock import EvaluationFiles, read_lock
+    from tasks.plain import counted, noun
     from tasks.report.sealed import log_markdown, opening_lines, opening_values
 
     files = EvaluationFiles(config_path)
@@ -167,12 +168,13 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
             _print_table(opening.result, console)
         console.print()
     sealed = lock.get("sealed")
-    what = f"{sealed['count']} sealed tasks" if sealed else "nothing is sealed"
+    what = counted(sealed["count"], "sealed task") if sealed else "nothing is sealed"
     if is_demoted(lock):
         what += ", dev since they were read task by task"
     summary = (
-        f"{files.config}: {what}; opened {count_openings(openings)} of {allowed} declared times; "
-        f"the ledger's {len(openings)} lines are whole"
+        f"{files.config}: {what}; opened {count_openings(openings)} of "
+        f"{counted(allowed, 'declared time')}; "
+        f"the ledger's {counted(len(openings), 'line')} {noun(len(openings), 'is', 'are')} whole"
     )
     console.print(summary, soft_wrap=True, markup=False)
     values = [opening_values(found, openings, allowed=allowed) for found in openings]

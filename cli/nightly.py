@@ -19,6 +19,7 @@ from cli.options import (
     verbose_option,
     warehouse_option,
 )
+from tasks.plain import counted
 
 if TYPE_CHECKING:
     from cli.evaluating import Outputs
@@ -133,7 +134,7 @@ def serve(
         from flows.nightly import serve_nights
 
         errors.print(
-            f"serving {len(chosen)} configurations, {cron} ({timezone}); Ctrl-C ends it",
+            f"serving {counted(len(chosen), 'configuration')}, {cron} ({timezone}); Ctrl-C ends it",
             soft_wrap=True,
         )
         serve_nights(chosen, warehouse=warehouse, scratch=scratch, cron=cron, timezone=timezone)

@@ -26,7 +26,12 @@ def one_line(text: str) -> str:
 
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: "1 task", "2 tasks"; `many` is for what takes no s."""
-    return f"{number} {one if number == 1 else many or f'{one}s'}"
+    return f"{number} {noun(number, one, many)}"
+
+
+def noun(number: float, one: str, many: str | None = None) -> str:
+    """What there is so much of: "task" for 1 and -1, else "tasks"."""
+    return one if abs(number) == 1 else many or f"{one}s"
 
 
 def times(number: int) -> str:

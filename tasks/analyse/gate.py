@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from tasks.analyse.measures import Measure
 from tasks.analyse.paired import exact_paired_p, sign_flip_p
 from tasks.errors import ConfigError
+from tasks.plain import noun
 
 FloatArray = NDArray[np.float64]
 Outcome = Literal["measured_nothing", "inconclusive", "beats_nulls"]
@@ -132,16 +133,16 @@ def judge_gate(
     worst = min(pairings, key=lambda pairing: pairing.difference)
     net = worst.difference * tasks
     if worst.difference <= 0:
-        return "measured_nothing", f"not better than {worst.other} ({_format_tasks(net)} tasks)"
+        return "measured_nothing", f"not better than {worst.other} ({_format_tasks(net)})"
     if net < margin_tasks - _TOLERANCE:
         return "inconclusive", (
-            f"better than {worst.other} by {_format_tasks(net)} tasks, less than the registered "
+            f"better than {worst.other} by {_format_tasks(net)}, less than the registered "
             f"margin of {margin_tasks:g}"
         )
     unsure = max(pairings, key=lambda pairing: pairing.p)
     if unsure.p > GATE_ALPHA:
         return "inconclusive", (
-            f"better than {unsure.other} by {_format_tasks(unsure.difference * tasks)} tasks, but "
+            f"better than {unsure.other} by {_format_tasks(unsure.difference * tasks)}, but "
             f"p = {unsure.p:.3f} > {GATE_ALPHA}"
         )
     return "beats_nulls", f"better than every null, p ≤ {unsure.p:.2g}"
@@ -222,4 +223,5 @@ def p_by_overlap(n: int, *, hits: int, other_hits: int) -> dict[tuple[int, int],
 
 
 def _format_tasks(number: float) -> str:
-    return f"{number:+.1f}".removesuffix(".0")
+    text = f"{number:+.1f}".removesuffix(".0")
+    return f"{text} {noun(float(text), 'task')}"

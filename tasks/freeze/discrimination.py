@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
+from tasks.plain import counted
+
 SMALLEST_DECISIVE_DISCORDANCE = 6
 """Fewer discordant tasks than this cannot reach p <= 0.025 one-sided, however one-sided they are:
 0.5 ** 5 = 0.031, 0.5 ** 6 = 0.016."""
@@ -66,8 +68,8 @@ def warn_of_size(tasks: int) -> tuple[str, ...]:
     if tasks >= SMALLEST_DECISIVE_DISCORDANCE:
         return ()
     warning = (
-        f"{tasks} tasks cannot separate two arms, even if one solves all and the other none: "
-        f"at least {SMALLEST_DECISIVE_DISCORDANCE} must differ for p <= 0.025"
+        f"{counted(tasks, 'task')} cannot separate two arms, even if one solves all and the "
+        f"other none: at least {SMALLEST_DECISIVE_DISCORDANCE} must differ for p <= 0.025"
     )
     return (warning,)
 

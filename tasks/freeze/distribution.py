@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tasks.errors import PanelError
+from tasks.plain import counted, noun
 from tasks.records import Task
 
 TOP_SHARE_LIMIT = 0.5
@@ -102,19 +103,22 @@ def _warn(
     warnings = []
     if top.count / total > TOP_SHARE_LIMIT:
         warnings.append(
-            f"one answer is right for {top.count} of {total} tasks ({top.count / total:.0%}): "
+            f"one answer is right for {top.count} of {counted(total, 'task')} "
+            f"({top.count / total:.0%}): "
             f"{_name_answer(top.answer)}; answering it always would score that without reading"
         )
     if inverse_simpson < INVERSE_SIMPSON_LIMIT:
         warnings.append(
-            f"a few answers dominate: {total} tasks count as {inverse_simpson:.1f} equally common "
+            f"a few answers dominate: {counted(total, 'task')} {noun(total, 'counts', 'count')} "
+            f"as {inverse_simpson:.1f} equally common "
             "answers; no sampling rule mends that alone"
         )
     is_ranking = any(task.answer == "ranking" for task in tasks)
     for item in commonest if is_ranking else ():
         if item.count / total > RANKING_ITEM_LIMIT:
             warnings.append(
-                f"{item.item} is gold in {item.count} of {total} tasks ({item.count / total:.0%}): "
+                f"{item.item} is gold in {item.count} of {counted(total, 'task')} "
+                f"({item.count / total:.0%}): "
                 "a ranking that always begins with it scores that without reading"
             )
     return tuple(warnings)

@@ -18,6 +18,7 @@ from tasks.freeze.panel import panel_digest, panel_to_bytes
 from tasks.freeze.population import describe_population
 from tasks.freeze.sample import sample_tasks
 from tasks.freeze.split import split_tasks
+from tasks.plain import counted
 from tasks.records import MinedPanel, Revision, Task
 
 MINER_VERSION = "1"
@@ -71,7 +72,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
         drops = ", ".join(f"{number} {reason}" for reason, number in mined.drops.items() if number)
         why = drops or "the range is empty"
         raise PanelError(
-            f"none of the {mined.candidates} candidates is solvable ({why}); "
+            f"of {counted(mined.candidates, 'candidate')} none is solvable ({why}); "
             "choose an older base, a longer range, or fewer exclusions"
         )
     dev, sealed = split_tasks(mined.tasks, config.split)

@@ -16,6 +16,7 @@ from typing import Any, Literal
 from tasks.canonical import canonical_json, digest_json
 from tasks.config import HoldoutConfig
 from tasks.errors import LedgerError
+from tasks.plain import counted, noun, times
 
 LEDGER_SCHEMA = 1
 ANY_EVENT = HoldoutConfig().when
@@ -166,9 +167,9 @@ def check_head(openings: Sequence[Opening], known: LedgerHead, *, source: str) -
             lock, which a crash between the two writes leaves behind.
     """
     if len(openings) < known.count:
-        plural = "" if len(openings) == 1 else "s"
         raise LedgerError(
-            f"{source} has {len(openings)} opening{plural}, the lock knows of {known.count} (the "
+            f"{source} has {counted(len(openings), 'opening')}, the lock knows of {known.count} "
+            "(the "
             f"last is {known.head}): its tail was cut off; restore the ledger from version control"
         )
     last_known = openings[known.count - 1].hash if known.count else None
@@ -181,7 +182,7 @@ def check_head(openings: Sequence[Opening], known: LedgerHead, *, source: str) -
         extra = len(openings) - known.count
         raise LedgerError(
             f"{source} continues what the lock knows by {extra} "
-            f"opening{'s' if extra > 1 else ''}: coldrun ended after it wrote the ledger and "
+            f"{noun(extra, 'opening')}: coldrun ended after it wrote the ledger and "
             "before it wrote the lock, or an older lock was restored; the openings count, take "
             "them over with `coldrun holdout log CONFIG --adopt`"
         )
@@ -221,10 +222,9 @@ def judge_opening(
     problems = []
     used = count_openings(openings)
     if used >= holdout.openings:
-        times = "once" if holdout.openings == 1 else f"{holdout.openings} times"
         problems.append(
-            f"[holdout] allows it to be opened {times}, and it was opened {used} "
-            f"time{'' if used == 1 else 's'}"
+            f"[holdout] allows it to be opened {times(holdout.openings)}, and it was opened "
+            f"{times(used)}"
         )
     if holdout.when != ANY_EVENT:
         if event is None:

@@ -13,6 +13,7 @@ from tasks.history.parts import control_parts, first_line, floor_part
 from tasks.history.points import build_points
 from tasks.history.record import HistoryRecord
 from tasks.history.steps import build_steps
+from tasks.plain import counted
 from tasks.report.model import DistributionPart, Evidence, PanelPart, PointPart, Verdict
 
 NAMED_SPOTS = 4
@@ -171,8 +172,9 @@ def _warnings(
         yield f"the noise floor of {record.arm} is not known: no point of it was executed twice"
     nothing = [run for run in record.runs.values() if record.arm in run.nothing]
     if nothing:
+        runs = counted(len(record.runs), "run")
         yield (
-            f"{record.arm} measured nothing at {len(nothing)} of {len(record.runs)} runs: it did "
+            f"{record.arm} measured nothing at {len(nothing)} of {runs}: it did "
             "not beat the nulls there"
         )
 
@@ -214,6 +216,6 @@ def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
     for step in spots:
         yield (
             f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
-            f"{step.commits - 1} commits between them none was measured; a change that was made "
-            f"and reverted there would not show ({hint})"
+            f"{counted(step.commits - 1, 'commit')} between them none was measured; a change "
+            f"that was made and reverted there would not show ({hint})"
         )

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tasks.history.model import History, ScorePart
+from tasks.plain import counted
 
 WIDTH_PER_POINT = 46
 MIN_WIDTH = 320
@@ -42,8 +43,8 @@ def history_chart(history: History) -> str:
         rows=rows,
         labels=[point.commit[:7] for point in history.points],
         title=f"{history.name}: {history.primary} of {history.arm}",
-        subtitle=f"{history.counts.tasks} tasks, 95 % intervals; only steps that clear the noise "
-        "floor are marked (tasks)",
+        subtitle=f"{counted(history.counts.tasks, 'task')}, 95 % intervals; only steps that "
+        "clear the noise floor are marked (tasks)",
         measure=history.primary,
         marks=marks,
         first=history.arm,

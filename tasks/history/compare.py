@@ -10,6 +10,7 @@ from tasks.errors import UsageError
 from tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
 from tasks.history.outcomes import MeasuredRun
 from tasks.history.parts import change_words, control_parts, floor_part, floor_words
+from tasks.plain import counted
 from tasks.report.model import PointPart
 
 Floors = Mapping[str, PooledFloor | None]
@@ -177,8 +178,9 @@ def _verdict(arms: Sequence[ArmComparison]) -> str:
 
 def _warnings(before: MeasuredRun, after: MeasuredRun) -> Iterator[str]:
     for run in (before, after):
+        replayed = run.counts["replayed"]
         if run.evidence != "executed":
-            yield f"run {run.run_id} is {run.evidence}: {run.counts['replayed']} answers replayed"
+            yield f"run {run.run_id} is {run.evidence}: {counted(replayed, 'answer')} replayed"
         if run.status != "finished":
             yield f"run {run.run_id} was interrupted; missing answers count as 0"
         for arm in run.nothing:

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from tasks.analyse.decomposition import Change, ControlMove
 from tasks.analyse.pooled_noise import PooledFloor
 from tasks.history.model import ControlPart, FloorPart
+from tasks.plain import counted, noun
 
 
 def floor_part(floor: PooledFloor | None) -> FloorPart | None:
@@ -56,19 +57,25 @@ def p_text(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
+def tasks_words(number: float) -> str:
+    """A number of tasks with its sign and its noun."""
+    text = tasks_text(number)
+    return f"{text} {noun(float(text), 'task')}"
+
+
 def floor_words(floor: FloorPart | None) -> str:
     """The noise floor in words."""
     if floor is None:
         return "noise floor not known (nothing was run twice)"
-    pairs = "1 pair" if floor.pairs == 1 else f"{floor.pairs} pairs"
-    return f"noise floor ±{floor.band_tasks} tasks from {pairs} of runs"
+    band = noun(floor.band_tasks, "task")
+    return f"noise floor ±{floor.band_tasks} {band} from {counted(floor.pairs, 'pair')} of runs"
 
 
 def change_words(measure: str, change: Change) -> str:
     """A change in one line, ready to be quoted."""
     return (
         f"{measure} {total_text(change.before)} → {total_text(change.after)} of {change.n} "
-        f"({tasks_text(change.difference)} tasks [{change.low:+.1f}, {change.high:+.1f}], "
+        f"({tasks_words(change.difference)} [{change.low:+.1f}, {change.high:+.1f}], "
         f"{len(change.up)} up, {len(change.down)} down, p = {p_text(change.p)})"
     )
 

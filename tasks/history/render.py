@@ -8,7 +8,8 @@ from rich.console import Console
 from rich.text import Text
 
 from tasks.history.model import History, HistoryPoint, HistoryStep, StepChange
-from tasks.history.parts import floor_words, p_text, tasks_text
+from tasks.history.parts import floor_words, p_text, tasks_text, tasks_words
+from tasks.plain import counted
 from tasks.report.markdown import bullets, inert, table_lines
 from tasks.report.terminal import make_table
 from tasks.report.words import short_digest
@@ -77,7 +78,8 @@ def history_markdown(history: History, *, chart: str | None = None) -> str:
 
 
 def _title(history: History) -> str:
-    return f"{history.name}: {history.kind} of {history.arm} over {len(history.points)} commits"
+    commits = counted(len(history.points), "commit")
+    return f"{history.name}: {history.kind} of {history.arm} over {commits}"
 
 
 def _head(history: History, *, is_short: bool) -> Iterator[str]:
@@ -86,20 +88,21 @@ def _head(history: History, *, is_short: bool) -> Iterator[str]:
     digest = short_digest(history.panel.digest) if is_short else history.panel.digest
     yield (
         f"executed {counts.executed}{resumed} · replayed {counts.replayed} · infra {counts.infra} "
-        f"· panel {history.name} {digest} · {counts.points} points in {counts.runs} runs"
+        f"· panel {history.name} {digest} · "
+        f"{counted(counts.points, 'point')} in {counted(counts.runs, 'run')}"
     )
     interrupted = " (interrupted)" if history.status == "interrupted" else ""
     yield (
         f"{history.kind} {history.run_id} · verdict {history.verdict}{interrupted} · evidence "
-        f"{history.evidence} · {counts.tasks} tasks · {history.wall_seconds:.1f} s"
+        f"{history.evidence} · {counted(counts.tasks, 'task')} · {history.wall_seconds:.1f} s"
     )
     yield f"{history.arm} at {history.primary}; {floor_words(history.noise.get(history.arm))}"
     total = history.sum
     if total is not None:
         adds_up = "add up" if total.adds_up else "DO NOT ADD UP"
-        churn = f", {total.churn} tasks moved there and back" if total.churn else ""
+        churn = f", {counted(total.churn, 'task')} moved there and back" if total.churn else ""
         yield (
-            f"from end to end {tasks_text(total.ends_difference)} tasks; the steps {adds_up} "
+            f"from end to end {tasks_words(total.ends_difference)}; the steps {adds_up} "
             f"({tasks_text(total.steps_difference)}{churn})"
         )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from tasks.history.conduct import Estimate
 from tasks.history.plan import Node, interleave_ends
+from tasks.plain import counted, noun
 
 
 def plan_lines(nodes: Sequence[Node], estimate: Estimate) -> Iterator[str]:
@@ -14,7 +15,8 @@ def plan_lines(nodes: Sequence[Node], estimate: Estimate) -> Iterator[str]:
     distinct = [node for node in nodes if not node.is_repeated]
     commits = sum(len(node.commits) for node in nodes)
     yield (
-        f"{commits} commits, {len(distinct)} points (equal trees are measured once), in this order:"
+        f"{counted(commits, 'commit')}, {counted(len(distinct), 'point')} (equal trees are "
+        "measured once), in this order:"
     )
     for number, place in enumerate(interleave_ends(len(distinct)), start=1):
         commit = distinct[place].first
@@ -27,8 +29,9 @@ def plan_lines(nodes: Sequence[Node], estimate: Estimate) -> Iterator[str]:
             stand_in = nodes[node.stand_in].first.commit
             yield f"      {commit.commit[:12]}  has the tree of {stand_in[:12]}"
     if estimate.measured_before:
+        were = noun(estimate.measured_before, "was", "were")
         yield (
-            f"{estimate.measured_before} of them were measured before: matching answers of "
+            f"{estimate.measured_before} of them {were} measured before: matching answers of "
             "candidates are replayed, controls are executed again"
         )
     yield _time_words(estimate)

@@ -11,6 +11,7 @@ from tasks.history.chart import DOWN, UP, ChartContent, render_chart, score_row
 from tasks.history.model import ScorePart
 from tasks.history.parts import p_text, tasks_text
 from tasks.history.trend import Trend, TrendPoint
+from tasks.plain import counted
 from tasks.report.markdown import bullets, code, inert, table_lines
 from tasks.report.terminal import make_table
 from tasks.report.words import short_digest
@@ -51,8 +52,8 @@ def trend_chart(trend: Trend) -> str:
             ],
             labels=[point.commit[:7] for point in trend.points],
             title=f"{trend.name}: {trend.measure}",
-            subtitle=f"{trend.n} tasks, 95 % intervals of {trend.arm}; only steps that a paired "
-            "test supports are marked (tasks)",
+            subtitle=f"{counted(trend.n, 'task')}, 95 % intervals of {trend.arm}; only steps "
+            "that a paired test supports are marked (tasks)",
             measure=trend.measure,
             first=trend.arm,
             marks=[
@@ -71,8 +72,8 @@ def trend_chart(trend: Trend) -> str:
 
 def _title(trend: Trend) -> str:
     return (
-        f"{trend.name} at {trend.measure}, {trend.n} tasks, panel "
-        f"{short_digest(trend.panel_digest)}: {len(trend.points)} points"
+        f"{trend.name} at {trend.measure}, {counted(trend.n, 'task')}, panel "
+        f"{short_digest(trend.panel_digest)}: {counted(len(trend.points), 'point')}"
     )
 
 

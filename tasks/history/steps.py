@@ -17,6 +17,7 @@ from tasks.history.model import HistoryStep, StepChange
 from tasks.history.parts import control_parts, first_line
 from tasks.history.plan import Node
 from tasks.history.record import HistoryRecord
+from tasks.plain import counted, noun
 
 
 def _judge(
@@ -49,11 +50,12 @@ def _why_unsplit(record: HistoryRecord, before: Node, after: Node) -> Iterator[s
         named = "; ".join(
             f"{entry.commit[:12]}: {first_line(entry.reason)}" for entry in failed[:2]
         )
-        yield f"{len(failed)} of {len(between)} commits in between failed ({named})"
+        yield f"{len(failed)} of {counted(len(between), 'commit')} in between failed ({named})"
     elif record.is_interrupted:
         yield "it was interrupted before it could be split"
     elif between:
-        yield f"{len(between)} commits in between were not measured"
+        was = noun(len(between), "was", "were")
+        yield f"{counted(len(between), 'commit')} in between {was} not measured"
     else:
         yield "the commits in between were not selected"
 

@@ -34,6 +34,7 @@ from tasks.mine.candidates import (
     TaskDerivation,
     prepare_candidate,
 )
+from tasks.plain import counted
 from tasks.records import MinedPanel, Revision
 
 CHANGE_COUNT_COMMITS = 5000
@@ -90,7 +91,8 @@ def check_solvable(panel: MinedPanel) -> MinedPanel:
         return panel
     reasons = ", ".join(f"{reason} {count}" for reason, count in panel.drops.items() if count)
     raise PanelError(
-        f"none of {panel.candidates} candidates is solvable ({reasons or 'there is none'}); "
+        f"of {counted(panel.candidates, 'candidate')} none is solvable "
+        f"({reasons or 'there is none'}); "
         "choose an older base, or see exclude_gold and max_gold"
     )
 

@@ -13,6 +13,7 @@ from tasks.analyse.misses import NAMES_GOLD, classify_miss, names_gold
 from tasks.analyse.score_table import Answered
 from tasks.config import ArmConfig, Config
 from tasks.errors import UsageError
+from tasks.plain import counted
 from tasks.records import Task
 from tasks.report.build import ParseAnswer
 from tasks.report.markdown import code, inert, outline
@@ -127,7 +128,7 @@ def miss_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
     for arm, found in count_arm_misses(rows).items():
         asked = sum(row.arm == arm for row in rows)
         missed = sum(number for label, number in found.items() if label != NAMES_GOLD)
-        yield f"{arm}: {missed} of {asked} answers missed at {primary}"
+        yield f"{arm}: {missed} of {counted(asked, 'answer')} missed at {primary}"
         yield from (f"  {number:5d}  {miss_words(label)}" for label, number in found.items())
 
 
@@ -138,8 +139,8 @@ def run_title(record: RunRecord) -> str:
     where = "no product" if point is None else f"point {point.commit[:12]}"
     return (
         f"answers of run {manifest.run_id} · panel {manifest.name} "
-        f"{short_digest(manifest.panel_digest)} · {where} · {len(record.tasks)} tasks at "
-        f"{manifest.config.primary}"
+        f"{short_digest(manifest.panel_digest)} · {where} · {counted(len(record.tasks), 'task')} "
+        f"at {manifest.config.primary}"
     )
 
 

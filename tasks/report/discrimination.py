@@ -10,6 +10,7 @@ from typing import Any
 
 from tasks.analyse.power import minimum_detectable_effect
 from tasks.freeze.discrimination import Discrimination, describe_discrimination
+from tasks.plain import counted
 from tasks.report.answers import AnswerRow
 
 SOLVED = 0.5
@@ -41,19 +42,19 @@ def discrimination_values(rows: Sequence[AnswerRow]) -> dict[str, Any]:
 def discrimination_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
     """The panel in sentences: who solved what, and the smallest effect that it can show."""
     found = discriminate(rows)
-    arms = "1 arm" if found.arms == 1 else f"{found.arms} arms"
-    yield f"{found.tasks} tasks, {arms}, solved or not at {primary}"
+    tasks, arms = counted(found.tasks, "task"), counted(found.arms, "arm")
+    yield f"{tasks}, {arms}, solved or not at {primary}"
     yield from _listed("solved by every arm", found.all_solve)
     yield from _listed("solved by no arm", found.none_solve)
     yield from _listed("solved by some", found.split)
     observed = found.observed_discordance
     yield (
-        f"largest possible discordance: {found.possible_discordance} tasks"
+        f"largest possible discordance: {counted(found.possible_discordance, 'task')}"
         + ("" if observed is None else f"; the most that two arms differed on: {observed}")
     )
     effect = minimum_detectable_effect(found.tasks)
     yield (
-        f"{found.tasks} tasks cannot show any gain with 80 % power"
+        f"{tasks} cannot show any gain with 80 % power"
         if effect is None
         else f"smallest detectable effect with 80 % power: a net gain of {effect:.1f} tasks"
     )

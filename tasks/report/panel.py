@@ -12,6 +12,7 @@ from rich.text import Text
 from tasks.config import Config
 from tasks.freeze.distribution import Distribution
 from tasks.freeze.freeze import FrozenResult
+from tasks.plain import counted
 from tasks.report.markdown import outline, table_lines
 from tasks.report.terminal import make_table
 
@@ -71,7 +72,7 @@ def frozen_lines(config: Config, result: FrozenResult) -> Iterator[str]:
     drops = ", ".join(f"{n} {reason.replace('_', ' ')}" for reason, n in result.drops.items() if n)
     solvable = result.candidates - dropped
     yield (
-        f"{result.candidates} candidates − {dropped} dropped"
+        f"{counted(result.candidates, 'candidate')} − {dropped} dropped"
         f"{f' ({drops})' if drops else ''} = {solvable} solvable"
     )
     if result.sealed:
@@ -93,8 +94,8 @@ def frozen_lines(config: Config, result: FrozenResult) -> Iterator[str]:
 
 def _distribution_lines(when: str, spread: Distribution) -> Iterator[str]:
     yield (
-        f"answers {when}: {spread.tasks} tasks, {spread.shapes} shapes, the commonest has "
-        f"{spread.top_share:.1%}, {spread.effective_shapes:.1f} effective shapes"
+        f"answers {when}: {counted(spread.tasks, 'task')}, {counted(spread.shapes, 'shape')}, "
+        f"the commonest has {spread.top_share:.1%}, {spread.effective_shapes:.1f} effective shapes"
     )
     if spread.names_gold_share is not None:
         yield f"  {spread.names_gold_share:.0%} of the queries name a gold file"

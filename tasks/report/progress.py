@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
+from tasks.plain import counted
 from tasks.run.execute import Progress as RunProgress
 
 PLAIN_EVERY_SECONDS = 10.0
@@ -68,7 +69,7 @@ def _plain(console: Console) -> Callable[[RunProgress], None]:
         executed = max(1, progress.done - progress.replayed)
         left = (progress.planned - progress.done) * (now - started) / executed
         console.print(
-            f"asking: {progress.done} of {progress.planned} answers, "
+            f"asking: {progress.done} of {counted(progress.planned, 'answer')}, "
             f"{_rate(progress, started)}, about {left:.0f} s left, {progress.infra} infra",
             highlight=False,
         )

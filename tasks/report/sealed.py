@@ -7,6 +7,7 @@ from typing import Any
 
 from tasks.analyse.integrity import compare_dev_sealed
 from tasks.freeze.holdout import Opening, opening_words
+from tasks.plain import counted
 from tasks.report import words
 from tasks.report.markdown import bullets, table_lines
 from tasks.report.model import ArmPart, BarPart, GatePart, MeasurePart, Report
@@ -101,7 +102,7 @@ def opening_lines(opening: Opening, openings: Sequence[Opening], *, allowed: int
     where = f" · point {point['commit'][:12]}" if point else ""
     dirty = " DIRTY work tree" if point and point["is_dirty"] else ""
     yield (
-        f"{opening.tasks} tasks · arms {', '.join(opening.arms)}{where}{dirty} · "
+        f"{counted(opening.tasks, 'task')} · arms {', '.join(opening.arms)}{where}{dirty} · "
         f"configurations tried on dev before: {opening.configurations_tried}"
     )
     result = opening.result

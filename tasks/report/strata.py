@@ -14,6 +14,7 @@ from tasks.config import Config
 from tasks.errors import PanelError, UsageError
 from tasks.freeze.population import estimate_production
 from tasks.freeze.split import UNDATED, task_instant
+from tasks.plain import counted
 from tasks.records import Task
 from tasks.report.model import ProductionPart, Report
 
@@ -129,7 +130,8 @@ def stratum_line(report: Report, stratum: str) -> str:
         UsageError: The run has no such stratum.
     """
     return (
-        f"{report.primary} by {find_stratum(report, stratum)}, {report.counts.tasks} tasks; the "
+        f"{report.primary} by {find_stratum(report, stratum)}, "
+        f"{counted(report.counts.tasks, 'task')}; the "
         "nulls come first, each with the answers that it gives on the whole panel:"
     )
 
@@ -152,7 +154,8 @@ def production_lines(report: Report) -> Iterator[str]:
             )
         yield (
             f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
-            f"for production {part.estimate:.3f}{spread} (weighted to {part.tasks} dev tasks{rest})"
+            f"for production {part.estimate:.3f}{spread} (weighted to "
+            f"{counted(part.tasks, 'dev task')}{rest})"
         )
 
 

@@ -9,6 +9,7 @@ from tasks.analyse.oracles import find_shared_component
 from tasks.analyse.score_table import ArmAnswers
 from tasks.config import ServerArm
 from tasks.freeze.distribution import describe_distribution
+from tasks.plain import counted, noun
 from tasks.report.doubts import EarlierRuns, doubt_arm
 from tasks.report.model import ArmPart
 from tasks.report.record import RunRecord
@@ -85,8 +86,8 @@ def _unseen_ends(record: RunRecord) -> Iterator[str]:
     )
     for arm, number in sorted(answers.items()):
         yield (
-            f"{arm}: {number} answers are of a session that was killed with its run, and whose "
-            "corpus and checkout were not looked at afterwards"
+            f"{arm}: {counted(number, 'answer')} {noun(number, 'is', 'are')} of a session that "
+            "was killed with its run, and whose corpus and checkout were not looked at afterwards"
         )
 
 
@@ -95,7 +96,7 @@ def _degraded(record: RunRecord) -> Iterator[str]:
         (capture.arm, flag) for capture in record.captures for flag in capture.reply.degraded
     )
     for (arm, flag), number in sorted(flags.items()):
-        yield f"{arm}: {number} answers came in degraded mode ({flag})"
+        yield f"{arm}: {counted(number, 'answer')} came in degraded mode ({flag})"
 
 
 def _infra(answers: Mapping[str, ArmAnswers]) -> Iterator[str]:
@@ -108,7 +109,7 @@ def _infra(answers: Mapping[str, ArmAnswers]) -> Iterator[str]:
     )
     yield from _first(
         dict.fromkeys(
-            f"{arm}: {number} answers failed in the tool itself: {reason}"
+            f"{arm}: {counted(number, 'answer')} failed in the tool itself: {reason}"
             for (arm, reason), number in reasons.most_common()
         )
     )

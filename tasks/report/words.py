@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from tasks.plain import counted, noun
 from tasks.records import DROP_REASONS
 from tasks.report.model import AgainstPart, ArmPart, GatePart, MeasurePart, Report
 
@@ -57,8 +58,8 @@ def verdict_line(report: Report) -> str:
 def run_line(report: Report) -> str:
     """Which run, when, how long, on how many tasks."""
     return (
-        f"run {report.run_id} · {report.counts.tasks} tasks · {report.counts.planned} answers "
-        f"planned · {_time_words(report)}"
+        f"run {report.run_id} · {counted(report.counts.tasks, 'task')} · "
+        f"{counted(report.counts.planned, 'answer')} planned · {_time_words(report)}"
     )
 
 
@@ -102,8 +103,8 @@ def headline(report: Report, gate: GatePart) -> str:
 def mde_words(gate: GatePart, n: int) -> str:
     """The smallest gain the panel can show."""
     if gate.mde_tasks is None:
-        return f"{n} tasks cannot show any gain with 80 % power"
-    return f"{n} tasks can show a net gain of {gate.mde_tasks:.1f} tasks with 80 % power"
+        return f"{counted(n, 'task')} cannot show any gain with 80 % power"
+    return f"{counted(n, 'task')} can show a net gain of {gate.mde_tasks:.1f} tasks with 80 % power"
 
 
 def score_words(part: MeasurePart, n: int) -> str:
@@ -209,10 +210,11 @@ def gate_line(report: Report, gate: GatePart) -> str:
     """What the table of comparisons below it shows."""
     family = sum(len(other.against) + len(other.compared) for other in report.gates)
     return (
-        f"{gate.arm} at {gate.measure}, paired over {report.counts.tasks} tasks; the gate is "
-        f"p ≤ 0.025, one-sided and exact, and ≥ {gate.margin_tasks:g} tasks more, against every "
-        f"null; {mde_words(gate, report.counts.tasks)}; {noise_words(gate)}; Holm is over the "
-        f"{family} comparisons printed:"
+        f"{gate.arm} at {gate.measure}, paired over {counted(report.counts.tasks, 'task')}; the "
+        f"gate is p ≤ 0.025, one-sided and exact, and ≥ {gate.margin_tasks:g} "
+        f"{noun(gate.margin_tasks, 'task')} more, against every null; "
+        f"{mde_words(gate, report.counts.tasks)}; {noise_words(gate)}; Holm is "
+        f"over the {counted(family, 'comparison')} printed:"
     )
 
 
@@ -220,7 +222,8 @@ def noise_words(gate: GatePart) -> str:
     """What is known of the arm's noise."""
     if gate.noise_floor_tasks is None:
         return "no noise floor is known (one trial)"
-    return f"two runs of the same code differ by up to {gate.noise_floor_tasks:g} tasks"
+    floor = gate.noise_floor_tasks
+    return f"two runs of the same code differ by up to {floor:g} {noun(floor, 'task')}"
 
 
 def p_words(p: float) -> str:
@@ -252,8 +255,9 @@ def panel_line(report: Report) -> str:
     )
     dropped = f" ({drops})" if drops else ""
     return (
-        f"{panel.candidates} candidates − {panel.candidates - panel.solvable} dropped{dropped} = "
-        f"{panel.solvable} solvable; {report.counts.tasks} asked"
+        f"{counted(panel.candidates, 'candidate')} − {panel.candidates - panel.solvable} "
+        f"dropped{dropped} "
+        f"= {panel.solvable} solvable; {report.counts.tasks} asked"
     )
 
 
@@ -262,6 +266,6 @@ def distribution_line(report: Report) -> str:
     spread, named = report.panel.distribution, report.panel.names_gold_share
     names = "" if named is None else f"; {named:.0%} of the queries name a gold file"
     return (
-        f"answers: {spread.shapes} shapes, the commonest has {spread.top_share:.0%}, "
+        f"answers: {counted(spread.shapes, 'shape')}, the commonest has {spread.top_share:.0%}, "
         f"{spread.effective_shapes:.1f} effective{names}"
     )

@@ -120,7 +120,7 @@ def test_mine_of_a_range_in_which_nothing_is_solvable(
     lab.write(MINED.format(repo="../garden", base="v1", head="main"))
 
     line = call("freeze", lab.config)
-    assert "none of the 1 candidates is solvable (1 created_after_base)" in line
+    assert "of 1 candidate none is solvable (1 created_after_base)" in line
     assert not lab.files.lock.exists()
 
 

@@ -124,7 +124,7 @@ def test_holdout_log_tampered_ledger_exits_with_5(tmp_path: Path) -> None:
     lab.freeze()
     fine = call(lab, holdout, "log")
     assert fine.exit_code == 0, fine.output
-    assert "12 sealed tasks; opened 0 of 1 declared times" in fine.stdout
+    assert "12 sealed tasks; opened 0 of 1 declared time" in fine.stdout
     lab.files.ledger.write_text('{"number":1}\n')
     broken = call(lab, holdout, "log")
     assert broken.exit_code == 5

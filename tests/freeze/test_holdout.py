@@ -131,7 +131,7 @@ def test_judge_opening_beyond_the_declared_number_is_refused() -> None:
     withheld = make_ledger(2, status="withheld", result=None)
     assert judge_opening(holdout, withheld, event=None).is_allowed
     problems = judge_opening(holdout, make_ledger(1), event=None).problems
-    assert problems == ("[holdout] allows it to be opened once, and it was opened 1 time",)
+    assert problems == ("[holdout] allows it to be opened once, and it was opened once",)
 
 
 def test_judge_opening_with_a_declared_event_needs_that_event() -> None:

@@ -331,7 +331,7 @@ def test_check_solvable_empty_panel_says_why(new_repository, mine):
     made = new_repository()
     base = made.commit("start", {"a": "1"})
     made.commit("new file", {"b": "1"})
-    with pytest.raises(PanelError, match=r"none of 1 candidates.*created_after_base 1"):
+    with pytest.raises(PanelError, match=r"of 1 candidate none.*created_after_base 1"):
         check_solvable(mine(made, base=base))
     made.commit("old file", {"a": "2"})
     panel = mine(made, base=base)
