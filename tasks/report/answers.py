@@ -148,7 +148,9 @@ def answers_markdown(
     title: str, counted: Sequence[str], rows: Sequence[AnswerRow], rest: Sequence[str]
 ) -> str:
     """Answers as Markdown: the counts, then a section for each answer, then what is left out."""
-    lines = [f"# {inert(title)}", "", *outline(counted)]
+    # the counts are aligned by spaces, which are no levels
+    counts = (f"  {line.strip()}" if line.startswith(" ") else line for line in counted)
+    lines = [f"# {inert(title)}", "", *outline(counts)]
     for row in rows:
         lines += ["", *_answer_section(row)]
     return "\n".join([*lines, "", *map(inert, rest)])

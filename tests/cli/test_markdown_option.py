@@ -61,6 +61,7 @@ def test_show_misses_counts_them_first(lab: EvaluationLab) -> None:
 
     assert "<li>reader: 12 of 12 answers missed at exact" in html
     assert "the tool itself failed" in html
+    assert html.partition("<h3>")[0].count("<ul>") == 2
 
 
 @pytest.mark.parametrize(
