@@ -12,8 +12,10 @@ from typing import Any, Literal
 from pydantic import BaseModel, Field, ValidationError, field_validator, model_validator
 
 from tasks.canonical import digest_bytes
+from tasks.config_ablation import check_ablations
 from tasks.config_arms import (
     ARM_KINDS,
+    DESCRIPTIVE_KEYS,
     ArmConfig,
     Bm25Arm,
     BuiltinArm,
@@ -33,6 +35,7 @@ from tasks.records import AnswerKind
 
 __all__ = [
     "DEFAULT_EXCLUDE_GOLD",
+    "DESCRIPTIVE_KEYS",
     "NULL_NAMES",
     "ArmConfig",
     "BarConfig",
@@ -260,6 +263,7 @@ class Config(Section):
         taken = sorted(set(names) & set(NULL_NAMES))
         if taken:
             raise ValueError(f"{taken[0]!r} is the name of a null strategy; choose another")
+        check_ablations(arms)
         return arms
 
     @property

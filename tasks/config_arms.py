@@ -7,7 +7,14 @@ import re
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import (
+    BaseModel,
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from tasks.config_section import Section
 
@@ -40,6 +47,10 @@ OWN_FIELDS = ("model", "messages", "stream", "n")
 """What coldrun writes into the request of a `chat` arm itself, or cannot read in more than one."""
 
 
+DESCRIPTIVE_KEYS = ("ablation_of", "factor")
+"""Keys that say how an arm is to be compared, and decide no answer."""
+
+
 class ToolCall(Section):
     """One call of an MCP tool while a session is prepared, repeated until it is ready."""
 
@@ -60,6 +71,30 @@ class BuiltinArm(Section):
     order: Literal["any", "fixed"] = "any"
     knowledge_cutoff: dt.date | None = None
     component: str | None = None
+    ablation_of: str | None = None
+    factor: tuple[str, ...] = ()
+
+    @field_validator("factor", mode="before")
+    @classmethod
+    def _one_is_enough(cls, value: Any) -> Any:
+        return (value,) if isinstance(value, str) else value
+
+    @model_validator(mode="after")
+    def _ablation_has_its_factor(self) -> BuiltinArm:
+        if (self.ablation_of is None) != (not self.factor):
+            raise ValueError(
+                "`ablation_of` goes with `factor`, the key in which the two arms differ"
+            )
+        return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not_said(
+        self, serialize: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        """Descriptive keys are there when they are set: older identities stay as they are."""
+        values: dict[str, Any] = serialize(self)
+        unset = set(DESCRIPTIVE_KEYS) - self.model_fields_set
+        return {key: value for key, value in values.items() if key not in unset}
 
     @property
     def runs_program(self) -> bool:

@@ -23,7 +23,8 @@ from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, scor
 from tasks.config import ArmConfig, PricesConfig
 from tasks.freeze.distribution import describe_distribution
 from tasks.records import AnswerKind
-from tasks.report.costs import ScoredArm, build_costs
+from tasks.report.attribution import build_ablations
+from tasks.report.costs import build_costs
 from tasks.report.model import (
     ArmPart,
     Counts,
@@ -35,6 +36,7 @@ from tasks.report.model import (
 )
 from tasks.report.record import RunRecord
 from tasks.report.registered import changes_after_the_fact
+from tasks.report.scored import ScoredArm
 from tasks.report.strata import split_by_strata, weight_to_production
 from tasks.report.warnings import collect_warnings
 from tasks.run.capture import Capture
@@ -83,6 +85,8 @@ def build_report(
     nothing = {gate.arm for gate in analysis.gates if gate.outcome == "measured_nothing"}
     withheld = nothing | {gate.arm for gate in analysis.gates if gate.outcome == "refused"}
     arm_parts = [_arm_part(arm, record, analysis, answers, withheld) for arm in config.arms]
+    scored = [_scored(arm, record, by_arm[arm.name], analysis, withheld) for arm in config.arms]
+    is_measurement = analysis.evidence not in ("invalid", "incomplete")
     report = Report(
         run_id=manifest.run_id,
         name=manifest.name,
@@ -107,11 +111,14 @@ def build_report(
         production=weight_to_production(
             record.tasks, config, analysis.scores, manifest.lock["panel"].get("population")
         ),
+        ablations=build_ablations(
+            record, scored, is_measurement=is_measurement, seed=_seed(manifest)
+        ),
         costs=build_costs(
             record,
-            [_scored(arm, record, by_arm[arm.name], analysis, withheld) for arm in config.arms],
+            scored,
             judged=[gate.arm for gate in analysis.gates],
-            is_measurement=analysis.evidence not in ("invalid", "incomplete"),
+            is_measurement=is_measurement,
             parse=lambda capture, arm: parse(capture, arm, config.panel.answer_kind),
             prices=prices,
             seed=_seed(manifest),

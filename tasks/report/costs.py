@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from math import isfinite
 from statistics import fmean, median
 
@@ -15,45 +14,18 @@ from tasks.analyse.measures import parse_measure
 from tasks.analyse.pareto import Dominance
 from tasks.analyse.ratios import describe_cost_ratio
 from tasks.analyse.score_table import Answered
-from tasks.config import ArmConfig, PricesConfig, ProcessArm
+from tasks.config import ArmConfig, PricesConfig
 from tasks.records import Attempt
 from tasks.report.model import ArmCostPart, CostPairPart, CostsPart, PricesPart
 from tasks.report.record import RunRecord
 from tasks.report.retries import account_arm
-from tasks.report.spending import Pricing, count_tokens, sum_spent, tokens_of
+from tasks.report.scored import ScoredArm
+from tasks.report.spending import Pricing, count_tokens, sum_spent
 from tasks.run.capture import Capture
 
 FloatArray = NDArray[np.float64]
 
 TOKENS = "tokens"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScoredArm:
-    """One arm with its scores at the primary measure, in panel order.
-
-    `noise_tasks` is the band within which two runs of it differ, 0 where it is not known.
-    `is_comparable` is false where its score is withheld.
-    """
-
-    config: ArmConfig
-    captures: Sequence[Capture]
-    trials: int
-    scores: FloatArray
-    noise_tasks: float
-    is_comparable: bool
-
-    @property
-    def asks_model(self) -> bool:
-        """Whether it could have used tokens; built-in arms ask no model."""
-        return isinstance(self.config, ProcessArm)
-
-    @property
-    def has_tokens(self) -> bool:
-        """Whether any attempt told what it used."""
-        return any(
-            tokens_of(attempt) for capture in self.captures for attempt in capture.reply.attempts
-        )
 
 
 def build_costs(

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.plain import one_line
-from tasks.report import cost_words, words
+from tasks.report import attribution_words, cost_words, words
 from tasks.report.model import CostsPart, Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
 
@@ -118,6 +118,8 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
                 for part in [*gate.against, *gate.compared]
             ),
         )
+    if report.ablations:
+        yield from _effect_lines(report)
     if report.costs is not None:
         yield from _cost_lines(report, report.costs)
     yield ""
@@ -130,6 +132,17 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
         yield inert(stratum_line(report, stratum))
         yield ""
         yield from table_lines(headers, rows, text_columns=1)
+
+
+def _effect_lines(report: Report) -> Iterator[str]:
+    yield ""
+    yield from bullets(attribution_words.ablation_line(report, part) for part in report.ablations)
+    rows = list(attribution_words.effect_rows(report))
+    if rows:
+        yield ""
+        yield inert(attribution_words.effects_line(report))
+        yield ""
+        yield from table_lines(attribution_words.EFFECT_HEADERS, rows)
 
 
 def _cost_lines(report: Report, costs: CostsPart) -> Iterator[str]:

@@ -158,6 +158,43 @@ class ProductionPart(Part):
     coverage: float
 
 
+class EffectPart(Part):
+    """A paired change on some tasks, from one arm to another, as transitions.
+
+    `tasks` says which: all, those in which the component was used, or the others. `difference` is a
+    rate; it, its limits and `p` are null where there is no task. `holm_p` is over all effects of
+    the report.
+    """
+
+    tasks: Literal["all", "used", "unused"]
+    n: int
+    kept: int
+    gained: int
+    regressed: int
+    residual: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    holm_p: float | None = None
+
+
+class AblationPart(Part):
+    """From the arm `of` to `arm`, which differs from it in `factors` and in nothing else.
+
+    `is_bundle`: in several; what they did together belongs to none of them alone. `component` is
+    what tells used tasks from others, null where nothing does. There are no effects where the run
+    or one of the two measured nothing.
+    """
+
+    arm: str
+    of: str
+    factors: list[str]
+    is_bundle: bool
+    component: str | None
+    effects: list[EffectPart]
+
+
 class PricesPart(Part):
     """The dated snapshot that costs are computed with.
 
@@ -310,6 +347,7 @@ class Report(Part):
     reasons: list[str] = []
     strata: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     production: dict[str, ProductionPart] = {}
+    ablations: list[AblationPart] = []
     costs: CostsPart | None = None
     method: str = ""
 

@@ -12,7 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tasks.plain import one_line, plain_text
-from tasks.report import cost_words, words
+from tasks.report import attribution_words, cost_words, words
 from tasks.report.model import CostsPart, GatePart, Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
 
@@ -44,6 +44,8 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
         console.print()
         _print(console, words.gate_line(report, gate))
         console.print(_gate_table(gate, report.counts.tasks))
+    if report.ablations:
+        _print_effects(console, report)
     if report.costs is not None:
         _print_costs(console, report, report.costs)
     for line in production_lines(report):
@@ -56,6 +58,16 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
         console.print()
         _print(console, stratum_line(report, stratum))
         console.print(split)
+
+
+def _print_effects(console: Console, report: Report) -> None:
+    console.print()
+    for ablation in report.ablations:
+        _print(console, attribution_words.ablation_line(report, ablation))
+    rows = list(attribution_words.effect_rows(report))
+    if rows:
+        _print(console, attribution_words.effects_line(report))
+        console.print(_text_table(attribution_words.EFFECT_HEADERS, rows))
 
 
 def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:

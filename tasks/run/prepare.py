@@ -10,7 +10,7 @@ from typing import Any
 from tasks.arms.artifacts import declared_files
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.registry import open_session
-from tasks.config import ArmConfig, Config, ProcessArm, load_config, read_prices
+from tasks.config import DESCRIPTIVE_KEYS, ArmConfig, Config, ProcessArm, load_config, read_prices
 from tasks.errors import ConfigError, LockError
 from tasks.freeze.check import check_bars, check_config
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
@@ -168,7 +168,7 @@ def identify_arm(
     Raises:
         ConfigError: A file that the arm declares is not there.
     """
-    values = arm.model_dump(mode="json")
+    values = arm.model_dump(mode="json", exclude=set(DESCRIPTIVE_KEYS))
     if not isinstance(arm, ProcessArm):
         return ArmIdentity(
             arm=values,

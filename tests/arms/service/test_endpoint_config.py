@@ -113,7 +113,8 @@ def test_examples_of_the_page_about_arms_are_configurations() -> None:
     blocks = re.findall(
         r"^ *```toml\n(.*?)^ *```", page.read_text("utf-8"), re.DOTALL | re.MULTILINE
     )
-    arms = [arm for block in blocks for arm in tomllib.loads(textwrap.dedent(block)).get("arm", [])]
-    assert {arm["kind"] for arm in arms} == {"command", "mcp", "http", "chat"}
-    for arm in arms:
-        parse(**arm)
+    examples = [tomllib.loads(textwrap.dedent(block)).get("arm", []) for block in blocks]
+    kinds = {arm["kind"] for arms in examples for arm in arms}
+    assert kinds == {"command", "mcp", "http", "chat"}
+    for arms in examples:
+        parse_config({"panel": {"kind": "jsonl", "file": "tasks.jsonl"}, "arm": arms})

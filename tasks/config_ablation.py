@@ -1,0 +1,97 @@
+"""One-factor ablations: two arms that differ in what is declared, and in nothing else. Pure."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.config_arms import DESCRIPTIVE_KEYS, BuiltinArm
+
+FREE_KEYS = ("name", "role", "component", *DESCRIPTIVE_KEYS)
+"""What two arms may differ in without being another configuration."""
+
+PART_OF = {"failure_signal": "retry", "retry_prompt": "retry"}
+"""Settings that cannot be there without another one: they go with it."""
+
+
+def find_differences(arm: BuiltinArm, other: BuiltinArm) -> list[str]:
+    """The configuration keys in which two arms differ, dotted where they are nested, sorted.
+
+    A setting that goes with another one is left out where that one differs.
+    """
+    mine, theirs = _flatten(arm), _flatten(other)
+    keys = {*mine, *theirs}
+    found = {key for key in keys if mine.get(key, _MISSING) != theirs.get(key, _MISSING)}
+    return sorted(key for key in found if PART_OF.get(key) not in found)
+
+
+def check_ablations(arms: Sequence[BuiltinArm]) -> None:
+    """Refuse an ablation that is none.
+
+    Raises:
+        ValueError: Names the keys that differ beside the declared ones.
+    """
+    by_name = {arm.name: arm for arm in arms}
+    for arm in arms:
+        if arm.ablation_of is None:
+            continue
+        full = by_name.get(arm.ablation_of)
+        if full is None or full is arm:
+            others = ", ".join(name for name in by_name if name != arm.name) or "none"
+            raise ValueError(
+                f"arm {arm.name!r}: ablation_of = {arm.ablation_of!r} is no other arm; there are: "
+                f"{others}"
+            )
+        _check(arm, full)
+
+
+def _check(arm: BuiltinArm, full: BuiltinArm) -> None:
+    differing = find_differences(arm, full)
+    for factor in arm.factor:
+        if factor in FREE_KEYS:
+            raise ValueError(
+                f"arm {arm.name!r}: factor = {factor!r} is no part of what an arm does"
+            )
+        if not any(_covers(factor, key) for key in differing):
+            raise ValueError(f"arm {arm.name!r}: factor = {factor!r} {_why_not(factor, arm, full)}")
+    others = [key for key in differing if not any(_covers(name, key) for name in arm.factor)]
+    if others:
+        bundle = ", ".join(f'"{key}"' for key in differing)
+        raise ValueError(
+            f"arm {arm.name!r} is no ablation of {full.name!r} by {', '.join(arm.factor)} alone, "
+            f"other keys differ as well (a bundle: {', '.join(others)}); make them equal, or "
+            f"declare factor = [{bundle}], which is reported as a bundle"
+        )
+
+
+def _covers(factor: str, key: str) -> bool:
+    return key == factor or key.startswith(f"{factor}.")
+
+
+def _why_not(factor: str, arm: BuiltinArm, full: BuiltinArm) -> str:
+    """Why a declared factor is none of the differing keys."""
+    known = sorted({*_flatten(arm), *_flatten(full), *type(arm).model_fields} - {*FREE_KEYS})
+    if any(_covers(factor, key) for key in known):
+        return f"is the same in {full.name!r}: nothing was removed"
+    near = difflib.get_close_matches(factor, known, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"known keys: {', '.join(known)}"
+    return f"is no key of either arm; {hint}"
+
+
+_MISSING = object()
+
+
+def _flatten(arm: BuiltinArm) -> dict[str, Any]:
+    values = arm.model_dump(mode="json", exclude=set(FREE_KEYS))
+    return dict(_leaves(values, ""))
+
+
+def _leaves(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in table.items():
+        if isinstance(value, Mapping):
+            found += _leaves(value, f"{prefix}{key}.")
+        else:
+            found.append((f"{prefix}{key}", value))
+    return found

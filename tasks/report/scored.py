@@ -1,0 +1,43 @@
+"""The arms of a run with answers and scores, as attribution and cost are read of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.config import ArmConfig, ProcessArm
+from tasks.report.spending import tokens_of
+from tasks.run.capture import Capture
+
+FloatArray = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredArm:
+    """One arm with its scores at the primary measure, in panel order.
+
+    `noise_tasks` is the band within which two runs of it differ, 0 where it is not known.
+    `is_comparable` is false where its score is withheld.
+    """
+
+    config: ArmConfig
+    captures: Sequence[Capture]
+    trials: int
+    scores: FloatArray
+    noise_tasks: float
+    is_comparable: bool
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it could have used tokens; built-in arms ask no model."""
+        return isinstance(self.config, ProcessArm)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether any attempt told what it used."""
+        return any(
+            tokens_of(attempt) for capture in self.captures for attempt in capture.reply.attempts
+        )
