@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import os
 import shutil
-import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
@@ -55,19 +54,13 @@ from tasks.git.checkout import (
 )
 from tasks.git.repository import Repository
 from tasks.machine.locks import hold_lock
-from tasks.machine.process import describe_exit, kill_group
 from tasks.machine.scratch import refuse_enclosing_repository, remove_folder
-from tasks.machine.search_path import session_search_path
 from tasks.records import Revision
-from tasks.run.ties import Tie, broken_tie, find_ties, repository_state
+from tasks.run.set_up import set_up
+from tasks.run.ties import Tie, broken_tie, find_ties, path_name, path_text, repository_state
 
 WORKTREE = "worktree"
 """The revision that means the work tree as it is, uncommitted changes included."""
-
-USER_FOLDERS = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
-"""What a set-up, unlike a session, sees of the user's: package caches, toolchains, credentials."""
-
-OUTPUT_TAIL_BYTES = 2000
 
 FOLDER_MODE, LINK_MODES = "040000", ("120000", "160000")
 """How git marks folders, and entries whose object does not say what a program reads there."""
@@ -296,7 +289,7 @@ def _prepare_shared(
                 why = broken_tie(stamp["ties"], source.repository, source.commit)
                 if why is not None:
                     return None, (_refusal(source, stamp, why),)
-                if not _has_room(stamp["made"], source):
+                if not _has_room(stamp, source):
                     return None, ()
                 stamp = _move(source, place, stamp, work) or _make(
                     product, source, place, is_shared=True
@@ -314,9 +307,9 @@ def _refusal(source: _Source, stamp: Mapping[str, Any], why: str) -> str:
     )
 
 
-def _has_room(made: Sequence[str], source: _Source) -> bool:
+def _has_room(stamp: Mapping[str, Any], source: _Source) -> bool:
     """Whether a commit has the folders that the output of a set-up lies in, and not its names."""
-    names = [name.rstrip("/") for name in made]
+    names = [path_name(text).rstrip("/") for text in stamp["made"]]
     folders = {name.rpartition("/")[0] for name in names} - {""}
     entries = find_entries(source.repository, source.commit, [*names, *folders])
     return all(entries[name] is None for name in names) and all(
@@ -336,7 +329,7 @@ def _move(
     sweep_all(place.path, stamp)
     (place.path / "point.json").unlink()
     try:
-        for name in stamp["made"]:
+        for name in map(path_name, stamp["made"]):
             (place.checkout / name).rename(work / "next" / name)
         place.checkout.rename(work / "last")
         (work / "next").rename(place.checkout)
@@ -379,7 +372,7 @@ def _make(
     place.path.mkdir()
     found = _check_out(source, place.checkout)
     before = repository_state(place.checkout)
-    _set_up(product, place.checkout, place.log, found.commit)
+    set_up(product, place.checkout, place.log, found.commit)
     changed_repository = repository_state(place.checkout) != before
     problems = inspect_checkout(place.checkout, found.commit, found.tree)
     if problems:
@@ -405,7 +398,7 @@ def _make(
             "commit": found.commit,
             "tree": found.tree,
             "setup_commit": found.commit,
-            "made": made,
+            "made": [path_text(name) for name in made],
             "ties": [tie.to_values() for tie in ties],
             "notes": list(notes),
             "untracked": record_built(place.checkout, names),
@@ -445,58 +438,6 @@ def _check_out(source: _Source, checkout: Path) -> Revision:
             f"{found.tree}; check the repository with `git fsck`"
         )
     return found
-
-
-def _set_up(product: ProductConfig, checkout: Path, log: Path, commit: str) -> None:
-    if not product.setup:
-        return
-    environment = {
-        "PATH": session_search_path(),
-        "LANG": "C.UTF-8",
-        "GIT_TERMINAL_PROMPT": "0",
-        "GIT_CEILING_DIRECTORIES": str(checkout.parent),
-    }
-    for name in (*USER_FOLDERS, *product.setup_env):
-        if name in os.environ:
-            environment[name] = os.environ[name]
-    failure = _run_set_up(product, checkout, log, environment)
-    if failure is not None:
-        raise PointError(
-            f"the set-up `{' '.join(product.setup)}` of {product.repo} at {commit} failed: "
-            f"{failure}; its output ({log}) ends:\n{_tail(log)}"
-        )
-
-
-def _run_set_up(
-    product: ProductConfig, checkout: Path, log: Path, environment: Mapping[str, str]
-) -> str | None:
-    """Run the set-up in its own process group; says how it failed, or None."""
-    with log.open("wb") as output:
-        try:
-            process = subprocess.Popen(
-                list(product.setup),
-                cwd=checkout,
-                env=dict(environment),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        except OSError as error:
-            return f"it cannot be started: {error.strerror or error}"
-        try:
-            code = process.wait(timeout=product.setup_timeout_seconds)
-        except subprocess.TimeoutExpired:
-            return f"not finished after {product.setup_timeout_seconds:g} s"
-        finally:
-            kill_group(process.pid)
-            process.wait()
-    return describe_exit(code) if code else None
-
-
-def _tail(log: Path) -> str:
-    text = log.read_bytes()[-OUTPUT_TAIL_BYTES:].decode("utf-8", "replace").strip()
-    return text or "(nothing)"
 
 
 def _write_stamp(place: _Place, stamp: dict[str, Any]) -> dict[str, Any]:

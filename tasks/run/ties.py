@@ -17,6 +17,7 @@ from typing import Any
 
 from tasks.arms.artifacts import BYTECODE_FOLDER
 from tasks.git.checkout import find_entries, list_tracked
+from tasks.git.paths import decode_path, encode_path
 
 BUILD_FOLDERS = frozenset({"_build", "bin", "build", "dist", "obj", "out", "target"})
 """Folders of these names that a set-up makes beside the product's own hold what it built of it."""
@@ -32,7 +33,7 @@ class Tie:
     """Something that a set-up made of the product: it holds where `path` is still `entry`.
 
     `path` is a file or folder of the product, "" for all of it, which no other commit has; `why`
-    says what was made.
+    says what was made. Both are text by the rule of `tasks.git.paths`.
     """
 
     path: str
@@ -42,6 +43,16 @@ class Tie:
     def to_values(self) -> dict[str, str]:
         """As JSON values."""
         return asdict(self)
+
+
+def path_text(name: str) -> str:
+    """The name of a file as text that can be stored and printed."""
+    return encode_path(os.fsencode(name))
+
+
+def path_name(text: str) -> str:
+    """The name that `path_text` wrote."""
+    return os.fsdecode(decode_path(text))
 
 
 def repository_state(checkout: Path) -> dict[str, tuple[int, int]]:
@@ -79,25 +90,25 @@ def find_ties(
         found[""] = "changed the repository of the checkout"
     for path, mode in tracked.items():
         if mode == "160000":
-            found.setdefault("", f"may have fetched the submodule {path}")
+            found.setdefault("", f"may have fetched the submodule {path_text(path)}")
     for name in made:
         if name.rstrip("/").rpartition("/")[2] in BUILD_FOLDERS:
-            found.setdefault("", f"built {name}")
+            found.setdefault("", f"built {path_text(name)}")
     for path, why in _ties_of_files(checkout, commit, names, tracked):
         found.setdefault(path, why)
     entries = find_entries(checkout, commit, [path for path in found if path])
     return tuple(
-        Tie(path=path, entry=entries.get(path) or commit, why=why)
+        Tie(path=path_text(path), entry=entries.get(path) or commit, why=why)
         for path, why in sorted(found.items())
     )
 
 
 def broken_tie(ties: Iterable[Mapping[str, Any]], repository: Path, commit: str) -> str | None:
     """Why a set-up with these ties does not hold for a commit, or None when it does."""
-    known = [Tie(**values) for values in ties]
-    entries = find_entries(repository, commit, [tie.path for tie in known if tie.path])
-    for tie in known:
-        if (entries.get(tie.path) or commit) != tie.entry:
+    known = {path_name(values["path"]): Tie(**values) for values in ties}
+    entries = find_entries(repository, commit, [path for path in known if path])
+    for path, tie in known.items():
+        if (entries.get(path) or commit) != tie.entry:
             return tie.why
     return None
 
@@ -108,19 +119,19 @@ def _ties_of_files(
     folders = {_folder(path) for path in tracked}
     by_size = _tracked_by_size(checkout, tracked)
     for name in names:
-        made = checkout / name
+        made, text = checkout / name, path_text(name)
         if name.endswith("/"):
-            yield "", f"made a repository of its own in {name}"
+            yield "", f"made a repository of its own in {text}"
         elif BYTECODE_FOLDER in name.split("/") or made.is_symlink() or not made.is_file():
             continue
         else:
             folder = _folder(name)
             if folder in folders and (folder or os.access(made, os.X_OK)):
-                yield folder, f"made {name} beside the product's files"
+                yield folder, f"made {text} beside the product's files"
             for path in _copied(checkout, made, by_size):
-                yield _folder(path) or path, f"copied {path} to {name}"
+                yield _folder(path) or path, f"copied {path_text(path)} to {text}"
             if _has_name(made, commit[:SHORT_NAME].encode("ascii")):
-                yield "", f"wrote the commit's name into {name}"
+                yield "", f"wrote the commit's name into {text}"
 
 
 def _tracked_by_size(checkout: Path, tracked: Mapping[str, str]) -> dict[int, list[str]]:

@@ -215,6 +215,19 @@ def test_set_up_that_made_something_of_the_product_is_not_shared(
     assert product.set_ups == 2
 
 
+def test_file_names_that_are_not_text_are_moved_and_compared(product: Product) -> None:
+    """Names of any bytes: of what is made, and of what is copied."""
+    odd = os.fsdecode(b"\xff.py")
+    product.setup = "mkdir \"$(printf '.v\\377')\"; cp *.py .v*/"
+    first = product.add(1, uv_lock="a", **{odd: "odd"})
+    second, third = product.add(1, note="x"), product.add(1, **{odd: "odder"})
+    product.point(first)
+    two = product.point(second)
+    assert two.setup_commit == first
+    assert (two.directory / os.fsdecode(b".v\xff") / odd).read_text() == "odd"
+    assert "copied %FF.py to .v%FF/%FF.py" in product.point(third).notes[0]
+
+
 def test_copied_product_answers_as_its_commit_does(product: Product) -> None:
     """An installation that is no link to the checkout is made anew where the package changed."""
     product.setup = COPIED
