@@ -47,7 +47,7 @@ OWN_FIELDS = ("model", "messages", "stream", "n")
 """What coldrun writes into the request of a `chat` arm itself, or cannot read in more than one."""
 
 
-DESCRIPTIVE_KEYS = ("ablation_of", "factor")
+DESCRIPTIVE_KEYS = ("ablation_of", "factor", "uses", "min_use_share")
 """Keys that say how an arm is to be compared, and decide no answer."""
 
 
@@ -139,6 +139,8 @@ class ProcessArm(BuiltinArm):
     empty_patterns: tuple[str, ...] = DEFAULT_EMPTY_PATTERNS
     items: str | None = None
     items_regex: str | None = None
+    uses: str | None = Field(default=None, min_length=1)
+    min_use_share: float = Field(default=0.0, ge=0, le=1)
 
     @property
     def runs_program(self) -> bool:
@@ -154,6 +156,12 @@ class ProcessArm(BuiltinArm):
     def _one_parser(self) -> ProcessArm:
         if self.items is not None and self.items_regex is not None:
             raise ValueError("an arm takes `items` (JSON path) or `items_regex`, not both")
+        return self
+
+    @model_validator(mode="after")
+    def _share_is_of_a_component(self) -> ProcessArm:
+        if self.min_use_share and self.uses is None:
+            raise ValueError("`min_use_share` goes with `uses`, the name of a component")
         return self
 
 

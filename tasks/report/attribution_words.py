@@ -1,10 +1,11 @@
-"""The sentences and cells of ablations, shared by terminal and Markdown. Pure."""
+"""The sentences and cells of ablations and uses, shared by terminal and Markdown. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tasks.report.model import AblationPart, EffectPart, Report
+from tasks.plain import counted
+from tasks.report.model import AblationPart, EffectPart, Report, UsagePart
 from tasks.report.words import arm_named, p_words, withheld_word
 
 EFFECT_HEADERS = [
@@ -39,25 +40,51 @@ def ablation_line(report: Report, part: AblationPart) -> str:
     return line
 
 
+def usage_line(part: UsagePart) -> str:
+    """In how many tasks an arm used its component, and whether that is enough."""
+    share = part.used / part.n
+    line = f"{part.arm}: used {part.component} in {part.used} of {counted(part.n, 'task')}"
+    line += f" ({share:.0%}), {counted(part.events, 'use')}"
+    if not part.min_use_share:
+        return line
+    word = "exercised" if part.is_exercised else "NOT EXERCISED"
+    return f"{line}; {word}, {part.min_use_share:.0%} was declared"
+
+
+def lines(report: Report) -> Iterator[str]:
+    """What stands above the table of effects."""
+    yield from (usage_line(part) for part in report.usage)
+    yield from (ablation_line(report, part) for part in report.ablations)
+
+
 def effects_line(report: Report) -> str:
     """What the table of effects below it shows."""
-    family = sum(effect.p is not None for part in report.ablations for effect in part.effects)
+    effects = [effect for part in report.ablations for effect in part.effects]
+    effects += [
+        effect for part in report.usage for other in part.against for effect in other.effects
+    ]
+    family = sum(effect.p is not None for effect in effects)
     return (
-        f"effects at {report.primary}, paired by task; p is two-sided, Holm is over the {family} "
-        "effects printed:"
+        f"effects at {report.primary}, paired by task; p is two-sided, Holm is over the "
+        f"{counted(family, 'effect')} printed:"
     )
 
 
 def effect_rows(report: Report) -> Iterator[list[str]]:
-    """The table of effects: of each ablation on all tasks, then where the component was used."""
+    """The table of effects: of each ablation on all tasks, then where the component was used; of
+    each component against arms without it."""
     for part in report.ablations:
         for effect in part.effects:
             yield effect_cells(f"{part.of} → {part.arm}", part.component, effect)
+    for use in report.usage:
+        for other in use.against:
+            for effect in other.effects:
+                yield effect_cells(f"{other.arm} → {use.arm}", use.component, effect)
 
 
 def effect_cells(names: str, component: str | None, effect: EffectPart) -> list[str]:
     """One row of the table of effects."""
-    where = {"all": "all", "used": f"with {component}", "unused": f"without {component}"}
+    where = {"all": "all", "used": f"{component} used", "unused": f"{component} not used"}
     return [
         names,
         where[effect.tasks],

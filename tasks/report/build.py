@@ -23,7 +23,7 @@ from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, scor
 from tasks.config import ArmConfig, PricesConfig
 from tasks.freeze.distribution import describe_distribution
 from tasks.records import AnswerKind
-from tasks.report.attribution import build_ablations
+from tasks.report.attribution import attribute, usage_warnings
 from tasks.report.costs import build_costs
 from tasks.report.model import (
     ArmPart,
@@ -87,6 +87,7 @@ def build_report(
     arm_parts = [_arm_part(arm, record, analysis, answers, withheld) for arm in config.arms]
     scored = [_scored(arm, record, by_arm[arm.name], analysis, withheld) for arm in config.arms]
     is_measurement = analysis.evidence not in ("invalid", "incomplete")
+    attribution = attribute(record, scored, is_measurement=is_measurement, seed=_seed(manifest))
     report = Report(
         run_id=manifest.run_id,
         name=manifest.name,
@@ -105,15 +106,17 @@ def build_report(
         arms=[*_null_parts(analysis, len(record.tasks)), *arm_parts],
         gates=list(analysis.gates),
         bars=list(analysis.bars),
-        warnings=list(collect_warnings(record, answers, arm_parts)),
+        warnings=[
+            *collect_warnings(record, answers, arm_parts),
+            *usage_warnings(attribution.usage),
+        ],
         reasons=list(analysis.reasons),
         strata=split_by_strata(record.tasks, config, analysis.scores, analysis.null_scores),
         production=weight_to_production(
             record.tasks, config, analysis.scores, manifest.lock["panel"].get("population")
         ),
-        ablations=build_ablations(
-            record, scored, is_measurement=is_measurement, seed=_seed(manifest)
-        ),
+        ablations=attribution.ablations,
+        usage=attribution.usage,
         costs=build_costs(
             record,
             scored,

@@ -118,7 +118,7 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
                 for part in [*gate.against, *gate.compared]
             ),
         )
-    if report.ablations:
+    if report.ablations or report.usage:
         yield from _effect_lines(report)
     if report.costs is not None:
         yield from _cost_lines(report, report.costs)
@@ -136,7 +136,7 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
 
 def _effect_lines(report: Report) -> Iterator[str]:
     yield ""
-    yield from bullets(attribution_words.ablation_line(report, part) for part in report.ablations)
+    yield from bullets(attribution_words.lines(report))
     rows = list(attribution_words.effect_rows(report))
     if rows:
         yield ""

@@ -195,6 +195,33 @@ class AblationPart(Part):
     effects: list[EffectPart]
 
 
+class UsedAgainstPart(Part):
+    """From another arm to the one that uses a component, where it was used and where it was not."""
+
+    arm: str
+    role: Role
+    effects: list[EffectPart]
+
+
+class UsagePart(Part):
+    """In how many tasks an arm used the component that it declares; `events` counts the uses.
+
+    A task counts as used when any of its trials used it. `is_exercised` is false below the declared
+    `min_use_share`: the arm's comparisons tell nothing of the component then. `reached_by` has the
+    other arms that used it, with the number of tasks.
+    """
+
+    arm: str
+    component: str
+    used: int
+    n: int
+    events: int
+    min_use_share: float
+    is_exercised: bool
+    reached_by: dict[str, int]
+    against: list[UsedAgainstPart]
+
+
 class PricesPart(Part):
     """The dated snapshot that costs are computed with.
 
@@ -348,6 +375,7 @@ class Report(Part):
     strata: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     production: dict[str, ProductionPart] = {}
     ablations: list[AblationPart] = []
+    usage: list[UsagePart] = []
     costs: CostsPart | None = None
     method: str = ""
 

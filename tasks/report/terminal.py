@@ -44,7 +44,7 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
         console.print()
         _print(console, words.gate_line(report, gate))
         console.print(_gate_table(gate, report.counts.tasks))
-    if report.ablations:
+    if report.ablations or report.usage:
         _print_effects(console, report)
     if report.costs is not None:
         _print_costs(console, report, report.costs)
@@ -62,8 +62,8 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
 
 def _print_effects(console: Console, report: Report) -> None:
     console.print()
-    for ablation in report.ablations:
-        _print(console, attribution_words.ablation_line(report, ablation))
+    for line in attribution_words.lines(report):
+        _print(console, line)
     rows = list(attribution_words.effect_rows(report))
     if rows:
         _print(console, attribution_words.effects_line(report))

@@ -97,6 +97,9 @@ def headline(report: Report, gate: GatePart) -> str:
     for other in gate.beaten_by:
         theirs = arm_named(report, other).measures[gate.measure]
         text += f"; beaten by {other} ({_against_words(part, theirs, arm.n)})"
+    for use in report.usage:
+        if use.arm == gate.arm and not use.is_exercised:
+            text += f"; not exercised ({use.component} in {use.used} of {counted(use.n, 'task')})"
     return text
 
 

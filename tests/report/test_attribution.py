@@ -132,7 +132,7 @@ def test_effect_of_a_retry_is_told_on_all_tasks_and_where_it_fired(
     assert whole.holm_p == pytest.approx(3 * whole.p)
     for text in (printed(chats[1]), render_markdown(chats[1])):
         assert "from retry to direct: retry changed, and nothing else" in text
-        assert "with a second call" in text
+        assert "second call used" in text
 
 
 def test_effects_read_back_from_the_warehouse_are_the_same(
