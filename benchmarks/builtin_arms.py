@@ -81,7 +81,8 @@ def measure(config: Path) -> dict[str, float]:
 def run(path: Path) -> dict[str, float]:
     """Run a configuration: CPU seconds of asking and of the whole process, and its wall time."""
     started = time.perf_counter()
-    from tasks.run.conduct import RunRequest, execute_locally, finish_run, start_run
+    from tasks.report.land import finish_run
+    from tasks.run.conduct import RunRequest, execute_locally, start_run
     from tasks.run.prepare import load_evaluation
 
     with tempfile.TemporaryDirectory() as folder:

@@ -21,7 +21,8 @@ from tasks.freeze.freeze import freeze_panel
 from tasks.freeze.lock import EvaluationFiles
 from tasks.freeze.write import write_frozen
 from tasks.mine.mine import mine_panel
-from tasks.run.conduct import RunRequest, execute_locally, finish_run, start_run
+from tasks.report.land import finish_run
+from tasks.run.conduct import RunRequest, execute_locally, start_run
 from tasks.run.prepare import load_evaluation
 
 ARM = """

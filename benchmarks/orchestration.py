@@ -33,7 +33,8 @@ from tasks.freeze.lock import EvaluationFiles
 from tasks.freeze.write import write_frozen
 from tasks.mine.mine import mine_panel
 from tasks.records import Question, Reply, SessionEnd, SessionStart
-from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
+from tasks.report.land import finish_run
+from tasks.run.conduct import RunRequest, StartedRun, execute_locally, start_run
 from tasks.run.prepare import Evaluation, load_evaluation
 
 CONFIG = """\

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from cli.evaluating import OnProgress
     from flows.evaluate import Control
+    from tasks.holdout.opening import OpenedPart, OpeningRequest
     from tasks.report.build import BuiltReport
     from tasks.run.conduct import RunRequest, StartedRun
-    from tasks.run.opening import OpenedPart, OpeningRequest
     from tasks.run.prepare import Evaluation
 
 
@@ -93,9 +93,9 @@ def open_(
     from cli.evaluating import Outputs
     from tasks.freeze.ledger import hold_ledger
     from tasks.freeze.lock import EvaluationFiles
+    from tasks.holdout.opening import OpeningRequest, open_sealed, prepare_opening
+    from tasks.holdout.private import private_warehouse
     from tasks.run.conduct import RunRequest, check_request
-    from tasks.run.opening import OpeningRequest, open_sealed, prepare_opening
-    from tasks.run.private import private_warehouse
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     request = OpeningRequest(

@@ -18,10 +18,11 @@ from tasks.freeze.freeze import FrozenResult
 from tasks.freeze.stage import freeze_stage
 from tasks.mine.stage import mine_stage
 from tasks.report.build import BuiltReport
+from tasks.report.stage import land_stage
 from tasks.run.conduct import RunRequest, StartedRun
 from tasks.run.execute import Shard
 from tasks.run.prepare import Evaluation
-from tasks.run.stage import ask_stage, check_out_stage, land_stage, plan_stage
+from tasks.run.stage import ask_stage, check_out_stage, plan_stage
 
 Value = TypeVar("Value")
 

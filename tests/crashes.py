@@ -18,7 +18,8 @@ KILLER = """
 import os, signal, sys, time
 from pathlib import Path
 from tests.evaluations import EvaluationLab
-from tasks.run.conduct import execute_locally, finish_run
+from tasks.report.land import finish_run
+from tasks.run.conduct import execute_locally
 
 lab = EvaluationLab(Path(sys.argv[1]))
 

@@ -18,13 +18,13 @@ from tasks.freeze.lock import EvaluationFiles
 from tasks.freeze.write import Written, write_frozen
 from tasks.mine.mine import mine_panel
 from tasks.report.build import BuiltReport
+from tasks.report.land import finish_run
 from tasks.report.model import ArmPart, Report
 from tasks.run.conduct import (
     Mode,
     RunRequest,
     StartedRun,
     execute_locally,
-    finish_run,
     start_run,
 )
 from tasks.run.execute import Progress

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from tasks.report.land import finish_run
 from tasks.report.model import Report
 from tasks.run.conduct import (
     RunRequest,
     StartedRun,
     execute_locally,
-    finish_run,
     start_run,
 )
 from tasks.run.prepare import Evaluation, prepare_evaluation_point

@@ -17,9 +17,9 @@ from tasks.plain import counted
 from tasks.records import Task
 from tasks.report.build import ParseAnswer
 from tasks.report.markdown import code, inert, outline
-from tasks.report.record import RunRecord
 from tasks.report.words import short_digest
 from tasks.run.capture import Capture
+from tasks.run.record import RunRecord
 
 SHOWN_ITEMS = 8
 """Items of an answer that people see; more where the first right one comes later."""

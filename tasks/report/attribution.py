@@ -11,10 +11,10 @@ from tasks.config import ArmConfig, ProcessArm
 from tasks.config_ablation import find_differences
 from tasks.plain import counted
 from tasks.report.model import AblationPart, EffectPart, UsagePart, UsedAgainstPart
-from tasks.report.record import RunRecord
 from tasks.report.retries import is_retried
 from tasks.report.scored import ScoredArm
 from tasks.run.capture import Capture
+from tasks.run.record import RunRecord
 
 SECOND_CALL = "second call"
 RETRY_FACTORS = ("retry", "retries")

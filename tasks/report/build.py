@@ -34,13 +34,13 @@ from tasks.report.model import (
     PointPart,
     Report,
 )
-from tasks.report.record import RunRecord
 from tasks.report.registered import changes_after_the_fact
 from tasks.report.scored import ScoredArm
 from tasks.report.strata import split_by_strata, weight_to_production
 from tasks.report.warnings import collect_warnings
 from tasks.run.capture import Capture
 from tasks.run.manifest import Manifest
+from tasks.run.record import RunRecord
 
 ParseAnswer = Callable[[Capture, ArmConfig, AnswerKind], Answered]
 """Reads the items out of a stored raw answer; a parser may be mended without a new run."""

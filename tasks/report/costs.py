@@ -17,11 +17,11 @@ from tasks.analyse.score_table import Answered
 from tasks.config import ArmConfig, PricesConfig
 from tasks.records import Attempt
 from tasks.report.model import ArmCostPart, CostPairPart, CostsPart, PricesPart
-from tasks.report.record import RunRecord
 from tasks.report.retries import account_arm
 from tasks.report.scored import ScoredArm
 from tasks.report.spending import Pricing, count_tokens, sum_spent
 from tasks.run.capture import Capture
+from tasks.run.record import RunRecord
 
 FloatArray = NDArray[np.float64]
 

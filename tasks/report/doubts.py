@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from statistics import median
 
 from tasks.analyse.alerts import Alert, check_jump, check_monotone, check_mrr
@@ -15,20 +14,13 @@ from tasks.analyse.measures import parse_measure
 from tasks.analyse.score_table import ArmAnswers
 from tasks.report.model import ArmPart, MeasurePart
 from tasks.run.capture import Capture
+from tasks.run.record import EarlierRuns
 
 FASTER_THAN_HISTORY = 0.2
 """A median answer time below this share of the arm's own history is questioned."""
 
 FEWEST_ANSWERS = 5
 """Fewer answers than this say nothing about repeated times or answers."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EarlierRuns:
-    """An arm's earlier runs on the same panel, oldest first: primary scores, median seconds."""
-
-    scores: Sequence[float] = field(default_factory=tuple)
-    median_seconds: Sequence[float] = field(default_factory=tuple)
 
 
 def doubt_arm(

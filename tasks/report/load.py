@@ -8,11 +8,11 @@ from pathlib import Path
 from tasks.config import PricesConfig
 from tasks.errors import StorageError
 from tasks.report.build import BuiltReport, build_report
-from tasks.report.record import RunRecord
 from tasks.run.answers import read_answer
 from tasks.run.legs import legs_from_rows
 from tasks.run.manifest import read_manifest
 from tasks.run.recall import find_earlier, read_landed, read_landed_sessions, read_landed_tasks
+from tasks.run.record import RunRecord
 from warehouse.reader import connect, find_run_id, select_rows
 
 

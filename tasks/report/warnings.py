@@ -10,9 +10,9 @@ from tasks.analyse.score_table import ArmAnswers
 from tasks.config import ServerArm
 from tasks.freeze.distribution import describe_distribution
 from tasks.plain import counted, noun
-from tasks.report.doubts import EarlierRuns, doubt_arm
+from tasks.report.doubts import doubt_arm
 from tasks.report.model import ArmPart
-from tasks.report.record import RunRecord
+from tasks.run.record import EarlierRuns, RunRecord
 
 SHOWN = 8
 """Warnings of one kind that are shown; the rest is counted."""

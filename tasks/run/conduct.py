@@ -1,4 +1,4 @@
-"""The life of one run: started or continued, executed, landed, judged. No orchestrator here."""
+"""The life of one run: started or continued, executed, landed. No orchestrator here."""
 
 from __future__ import annotations
 
@@ -14,12 +14,8 @@ from typing import Literal
 from tasks.arms.base import Point
 from tasks.arms.service.variables import require_variables
 from tasks.arms.workspace.point_use import hold_point
-from tasks.canonical import canonical_json
 from tasks.config import ServerArm
 from tasks.errors import UsageError
-from tasks.report.build import BuiltReport, build_report
-from tasks.report.record import RunRecord
-from tasks.run.answers import read_answer
 from tasks.run.capture import Capture, CaptureStore, hold_run, open_store
 from tasks.run.environment import environment_fingerprint
 from tasks.run.execute import (
@@ -36,8 +32,9 @@ from tasks.run.legs import legs_of
 from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
 from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from tasks.run.recall import find_earlier, find_reusable
+from tasks.run.record import RunRecord
 from warehouse.reader import connect
-from warehouse.writer import prepare_warehouse, write_rows
+from warehouse.writer import prepare_warehouse
 
 Mode = Literal["cold", "reuse", "resume"]
 
@@ -69,7 +66,7 @@ class StartedLeg:
 
 @dataclass(slots=True, kw_only=True)
 class StartedRun:
-    """A run that is being executed. Close it with `finish_run`, or `abandon` it."""
+    """A run that is being executed. Close it with `land_run`, or `abandon` it."""
 
     evaluation: Evaluation
     manifest: Manifest
@@ -87,6 +84,11 @@ class StartedRun:
     def shards(self) -> tuple[Shard, ...]:
         """What is still to be executed."""
         return plan_shards(self.run.arms, self.run.is_done)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every planned answer is there."""
+        return all(self.run.is_done(ask.key) for arm in self.run.arms for ask in arm.asks)
 
     def abandon(self) -> None:
         """End all sessions and let go of the run; its captures stay and can be resumed."""
@@ -222,17 +224,12 @@ def execute_locally(started: StartedRun, *, concurrency: int) -> None:
             raise
 
 
-def finish_run(started: StartedRun) -> BuiltReport:
-    """End the sessions, land the answers, analyse them, land scores and summary.
+def land_run(started: StartedRun) -> RunRecord:
+    """End the sessions and land the answers; what is left is to judge them.
 
     Returns:
-        The report; of an interrupted run too, with what had finished.
+        What the run left behind; of an interrupted run too, with what had finished.
     """
-    with started.held:
-        return _land_run(started)
-
-
-def _land_run(started: StartedRun) -> BuiltReport:
     run = started.run
     is_interrupted = run.is_stopping
     run.close()
@@ -257,7 +254,7 @@ def _land_run(started: StartedRun) -> BuiltReport:
         captures=captures,
         sessions=sessions,
     )
-    record = RunRecord(
+    return RunRecord(
         manifest=started.manifest,
         tasks=started.evaluation.frozen.tasks,
         captures=captures,
@@ -268,44 +265,6 @@ def _land_run(started: StartedRun) -> BuiltReport:
         invalid=tuple(run.invalid),
         earlier=find_earlier(started.warehouse, started.manifest),
     )
-    built = land_report(started.warehouse, record)
-    if not is_interrupted and all(run.is_done(key) for key in planned):
-        started.store.remove()
-    return built
-
-
-def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
-    """Analyse a record, and land its scores and its line in `runs`."""
-    built = build_report(record, read_answer)
-    report, manifest = built.report, record.manifest
-    write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
-    row = {
-        "run_id": manifest.run_id,
-        "name": manifest.name,
-        "status": record.status,
-        "started_at": dt.datetime.fromisoformat(manifest.started_at),
-        "finished_at": max((leg.ended_at for leg in record.legs), default=None),
-        "wall_seconds": record.wall_seconds,
-        "legs": [leg.to_row() for leg in record.legs],
-        "panel_digest": manifest.panel_digest,
-        "lock_digest": manifest.lock_digest,
-        "verdict": report.verdict,
-        "evidence": report.evidence,
-        "exit_code": report.exit_code,
-        "product_repo": report.point and report.point.repo,
-        "product_commit": report.point and report.point.commit,
-        "product_tree": report.point and report.point.tree,
-        "is_dirty": report.point is not None and report.point.is_dirty,
-        "environment_digest": manifest.environment.get("digest"),
-        "planned": report.counts.planned,
-        "executed": report.counts.executed,
-        "replayed": report.counts.replayed,
-        "resumed": report.counts.resumed,
-        "infra": report.counts.infra,
-        "manifest": _manifest_json(record),
-    }
-    write_rows(warehouse, "runs", manifest.run_id, [row])
-    return built
 
 
 def find_resumable(warehouse: Path, text: str | None) -> str:
@@ -343,11 +302,6 @@ def revision_to_resume(request: RunRequest) -> str | None:
     store = open_store(request.warehouse, run_id)
     point = manifest_from_values(store.read_manifest()[0]).point
     return None if point is None or point.is_dirty else point.commit
-
-
-def _manifest_json(record: RunRecord) -> str:
-    values = {**record.manifest.to_values(), "invalid": list(record.invalid)}
-    return canonical_json(values).decode()
 
 
 def _replay(

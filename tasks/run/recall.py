@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from tasks.records import GoldItem, Task
-from tasks.report.doubts import EarlierRuns
 from tasks.run.capture import Capture, capture_from_row
 from tasks.run.manifest import Manifest
+from tasks.run.record import EarlierRuns
 from warehouse.reader import connect, select_rows
 
 

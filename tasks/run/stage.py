@@ -1,4 +1,4 @@
-"""The stages of a run: check out the point, plan, ask in shards, land and analyse."""
+"""The stages of a run: check out the point, plan, ask in shards."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from tasks.arms.base import Point
-from tasks.report.build import BuiltReport
-from tasks.run.conduct import RunRequest, StartedRun, finish_run, start_run
+from tasks.run.conduct import RunRequest, StartedRun, start_run
 from tasks.run.execute import Run, Shard, execute_shard
 from tasks.run.prepare import Evaluation, prepare_evaluation_point
 
@@ -29,14 +28,3 @@ def ask_stage(run: Run, shard: Shard, label: str) -> int:
     """Ask one shard's questions."""
     del label
     return execute_shard(run, shard)
-
-
-@task(
-    name="land and analyse",
-    task_run_name="land and analyse",
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
-def land_stage(started: StartedRun) -> BuiltReport:
-    """Land the answers and judge them."""
-    return finish_run(started)

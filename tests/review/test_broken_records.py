@@ -12,8 +12,9 @@ import pytest
 
 from tasks.errors import UsageError
 from tasks.report import words
+from tasks.report.land import finish_run
 from tasks.report.load import load_report
-from tasks.run.conduct import execute_locally, finish_run
+from tasks.run.conduct import execute_locally
 from tasks.run.land import land_answers
 from tests.evaluations import CONFIG, EvaluationLab
 from warehouse.writer import write_rows

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import ColdrunError, UsageError
+from tasks.report.land import finish_run
 from tasks.report.why import explain_answer
 from tasks.run.conduct import (
     RunRequest,
     execute_locally,
-    finish_run,
     revision_to_resume,
     start_run,
 )

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from tasks.errors import PointError, UsageError
+from tasks.report.land import finish_run
 from tasks.report.model import ArmPart, Report
-from tasks.run.conduct import Mode, RunRequest, execute_locally, finish_run, start_run
+from tasks.run.conduct import Mode, RunRequest, execute_locally, start_run
 from tasks.run.prepare import prepare_evaluation_point
 from tests.scenarios.gated_search import ANY, NO_HASHES, RIGHT, GatedSearch, write_search
 from warehouse.reader import connect, select_rows

@@ -38,6 +38,7 @@ from tasks.freeze.ledger import (
 from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from tasks.freeze.sealed import SealedPart, read_sealed
 from tasks.git.identity import find_user
+from tasks.holdout.private import SessionWatch, private_warehouse
 from tasks.mine.mine import find_range_end, mine_panel, with_repo
 from tasks.records import MinedPanel
 from tasks.report.answers import list_answers
@@ -48,7 +49,6 @@ from tasks.run.answers import read_answer
 from tasks.run.conduct import RunRequest, StartedRun
 from tasks.run.execute import Progress
 from tasks.run.prepare import Evaluation
-from tasks.run.private import SessionWatch, private_warehouse
 from warehouse.reader import connect, select_rows
 
 CREDENTIALS = re.compile(r"(://)[^/@]*@")

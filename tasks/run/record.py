@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tasks.records import Task
-from tasks.report.doubts import EarlierRuns
 from tasks.run.capture import Capture
 from tasks.run.legs import Leg
 from tasks.run.manifest import Manifest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EarlierRuns:
+    """An arm's earlier runs on the same panel, oldest first: primary scores, median seconds."""
+
+    scores: Sequence[float] = field(default_factory=tuple)
+    median_seconds: Sequence[float] = field(default_factory=tuple)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

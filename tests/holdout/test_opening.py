@@ -16,10 +16,11 @@ import pytest
 from tasks.errors import ColdrunError, LedgerError, LockError, UsageError
 from tasks.freeze.ledger import adopt_openings, hold_ledger, read_ledger
 from tasks.freeze.lock import lock_to_bytes, read_lock
+from tasks.holdout.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
 from tasks.report.build import BuiltReport
+from tasks.report.land import finish_run
 from tasks.report.panels import list_panels, panel_lines
-from tasks.run.conduct import RunRequest, StartedRun, execute_locally, finish_run, start_run
-from tasks.run.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
+from tasks.run.conduct import RunRequest, StartedRun, execute_locally, start_run
 from tasks.run.prepare import Evaluation
 from tests.evaluations import CONFIG, ROOT, EvaluationLab
 from tests.holdouts import HOLDOUT, WORDS, grow_garden, make_holdout_lab
@@ -501,7 +502,7 @@ KILLED = """\
 import sys
 from pathlib import Path
 from tests.evaluations import EvaluationLab
-from tests.run.test_opening import open_part
+from tests.holdout.test_opening import open_part
 
 open_part(EvaluationLab(Path(sys.argv[1])))
 """
