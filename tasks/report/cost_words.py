@@ -20,7 +20,7 @@ from tasks.report.words import arm_named, short_digest, withheld_word
 
 _STANDING_WORDS = {
     "dominates": "dominates",
-    "dominated": "is dominated",
+    "dominated": "dominated",
     "trade_off": "trade-off",
     "unresolved": "unresolved",
 }
@@ -31,12 +31,12 @@ def amount(value: float, unit: str) -> str:
     return f"{number(value, unit)} {unit}"
 
 
-def number(value: float, unit: str) -> str:
+def number(value: float, unit: str, *, digits: int = 4) -> str:
     """An amount without its unit; small sums of money keep their digits, and no exponent."""
     if unit == "tokens":
         return f"{value:,.0f}" if value == int(value) or abs(value) >= 100 else f"{value:,.1f}"
     exact = Decimal(repr(value))
-    rounded = round(exact, 2) if abs(exact) >= 100 else Context(prec=4).plus(exact)
+    rounded = round(exact, 2) if abs(exact) >= 100 else Context(prec=digits).plus(exact)
     text = f"{rounded:,f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
@@ -46,16 +46,44 @@ def price_words(prices: PricesPart) -> str:
     return f"prices of {prices.date} ({prices.source}, {short_digest(prices.digest)})"
 
 
+USED_LINE = "what the arms used, failed attempts included, in tokens:"
+USED_HEADERS = [
+    "arm",
+    "role",
+    "attempts",
+    "input",
+    "output",
+    "cache read",
+    "cache write",
+    "tokens a task",
+]
+
+
+def used_rows(costs: CostsPart) -> Iterator[list[str]]:
+    """The table of tokens: a row for each arm, and one for what its replayed answers once took."""
+    for arm in costs.arms:
+        per_task = _optional(arm.tokens_per_task, "tokens")
+        yield [arm.arm, arm.role, *_token_cells(arm.spent), per_task]
+        if arm.replayed is not None:
+            yield [f"{arm.arm}, replayed", arm.role, *_token_cells(arm.replayed), ""]
+
+
+def _token_cells(spent: SpentPart) -> list[str]:
+    tokens = spent.tokens
+    kinds = (tokens.input, tokens.output, tokens.cache_read, tokens.cache_write)
+    return [str(spent.attempts), *(_optional(count, "tokens") for count in kinds)]
+
+
 def cost_line(costs: CostsPart) -> str:
     """What the table of costs below it shows."""
     if costs.prices is None:
-        return "costs in tokens, failed attempts included (no prices are configured)"
+        return "what that comes to (no prices are configured):"
     prices = price_words(costs.prices)
     if costs.prices.is_repriced:
         before = costs.prices.replaces_digest
         own = f"not those that the run was started with, {short_digest(before)}" if before else ""
         prices = f"{prices}, {own or 'the run was started without any'}"
-    return f"costs, failed attempts included, in {costs.prices.currency} at {prices}"
+    return f"what that costs in {costs.prices.currency} at {prices}:"
 
 
 def cost_headers(costs: CostsPart) -> list[str]:
@@ -63,58 +91,39 @@ def cost_headers(costs: CostsPart) -> list[str]:
     money = costs.prices.currency if costs.prices else None
     return [
         "arm",
-        "role",
-        "attempts",
-        "input",
-        "output",
-        "cache read",
-        "cache write",
-        "tokens a task",
         *([money, f"{money} a task"] if money else []),
-        *([f"{costs.unit} a success"] if any(arm.cost_per_success for arm in costs.arms) else []),
+        f"{costs.unit} a success",
         "s mean",
         "s median",
-        *(["frontier"] if any(arm.standing for arm in costs.arms) else []),
+        "frontier",
     ]
 
 
 def cost_rows(costs: CostsPart) -> Iterator[list[str]]:
-    """The table of costs: a row for each arm, and one for what its replayed answers once took."""
-    headers = cost_headers(costs)
+    """The table of costs and times, with the same rows as that of tokens."""
+    has_prices = costs.prices is not None
     for arm in costs.arms:
-        yield _row(costs, arm, arm.spent, headers)
-        if arm.replayed is not None:
-            counts = _spent_cells(costs, arm.replayed)
-            cells = [f"{arm.arm}, replayed", arm.role, *counts[:5], "", *counts[5:]]
-            yield [*cells, *[""] * (len(headers) - len(cells))]
-
-
-def _row(costs: CostsPart, arm: ArmCostPart, spent: SpentPart, headers: list[str]) -> list[str]:
-    money = [] if costs.prices is None else [_money(costs, arm.cost_per_task)]
-    counts = _spent_cells(costs, spent)
-    per_task = _optional(arm.tokens_per_task, "tokens")
-    cells = [arm.arm, arm.role, *counts[:5], per_task, *counts[5:], *money]
-    if any(header.endswith(" a success") for header in headers):
-        cells.append(_optional(arm.cost_per_success, costs.unit))
-    cells += [_seconds(arm.mean_seconds), _seconds(arm.median_seconds)]
-    return [*cells, _standing_cell(arm)] if "frontier" in headers else cells
+        yield [
+            arm.arm,
+            *(
+                [_money(costs, arm.spent.cost), _money(costs, arm.cost_per_task)]
+                if has_prices
+                else []
+            ),
+            _optional(arm.cost_per_success, costs.unit),
+            _seconds(arm.mean_seconds),
+            _seconds(arm.median_seconds),
+            _standing_cell(arm),
+        ]
+        if arm.replayed is not None and has_prices:
+            once = _money(costs, arm.replayed.cost)
+            yield [f"{arm.arm}, replayed", once, *[""] * (len(cost_headers(costs)) - 2)]
 
 
 def _standing_cell(arm: ArmCostPart) -> str:
     if arm.standing is None or arm.on_frontier is None:
-        return arm.standing or ""
+        return arm.standing or "–"
     return f"{arm.standing} ({arm.on_frontier:.0%})"
-
-
-def _spent_cells(costs: CostsPart, spent: SpentPart) -> list[str]:
-    tokens = [
-        spent.tokens.input,
-        spent.tokens.output,
-        spent.tokens.cache_read,
-        spent.tokens.cache_write,
-    ]
-    money = [] if costs.prices is None else [_money(costs, spent.cost)]
-    return [str(spent.attempts), *(_optional(count, "tokens") for count in tokens), *money]
 
 
 def _money(costs: CostsPart, value: float | None) -> str:
@@ -186,7 +195,16 @@ def pair_line(report: Report, costs: CostsPart) -> str:
     )
 
 
-PAIR_HEADERS = ["arm", "against", "tasks more", "interval", "cost more", "interval", "times", "is"]
+PAIR_HEADERS = [
+    "arm",
+    "against",
+    "tasks more",
+    "interval",
+    "cost more",
+    "interval",
+    "times",
+    "standing",
+]
 
 
 def pair_rows(report: Report, costs: CostsPart) -> Iterator[list[str]]:
@@ -211,7 +229,7 @@ def _told_pairs(costs: CostsPart) -> list[CostPairPart]:
 
 
 def _signed(value: float, unit: str) -> str:
-    return f"{'+' if value > 0 else ''}{number(value, unit)}"
+    return f"{'+' if value > 0 else ''}{number(value, unit, digits=3)}"
 
 
 def _cost_interval(pair: CostPairPart, unit: str) -> str:

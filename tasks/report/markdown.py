@@ -147,9 +147,15 @@ def _effect_lines(report: Report) -> Iterator[str]:
 
 def _cost_lines(report: Report, costs: CostsPart) -> Iterator[str]:
     yield ""
+    yield inert(cost_words.USED_LINE)
+    yield ""
+    yield from table_lines(cost_words.USED_HEADERS, cost_words.used_rows(costs))
+    yield ""
     yield inert(cost_words.cost_line(costs))
     yield ""
-    yield from table_lines(cost_words.cost_headers(costs), cost_words.cost_rows(costs))
+    yield from table_lines(
+        cost_words.cost_headers(costs), cost_words.cost_rows(costs), text_columns=1
+    )
     yield ""
     if costs.prices is not None:
         yield f"- prices {code(costs.prices.digest)} of {code(costs.prices.file)}"

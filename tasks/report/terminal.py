@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.measure import Measurement
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
@@ -15,6 +16,9 @@ from tasks.plain import one_line, plain_text
 from tasks.report import attribution_words, cost_words, words
 from tasks.report.model import CostsPart, GatePart, Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
+
+WIDEST = 1000
+"""Columns of a terminal on which nothing needs to break."""
 
 _VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
 
@@ -67,37 +71,60 @@ def _print_effects(console: Console, report: Report) -> None:
     rows = list(attribution_words.effect_rows(report))
     if rows:
         _print(console, attribution_words.effects_line(report))
-        console.print(_text_table(attribution_words.EFFECT_HEADERS, rows))
+        console.print(_wide_table(console, attribution_words.EFFECT_HEADERS, rows))
 
 
 def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:
     console.print()
+    _print(console, cost_words.USED_LINE)
+    console.print(_wide_table(console, cost_words.USED_HEADERS, cost_words.used_rows(costs)))
+    console.print()
     _print(console, cost_words.cost_line(costs))
-    console.print(_text_table(cost_words.cost_headers(costs), cost_words.cost_rows(costs)))
+    console.print(
+        _wide_table(
+            console, cost_words.cost_headers(costs), cost_words.cost_rows(costs), text_columns=1
+        )
+    )
     for note in cost_words.cost_notes(report, costs):
         _print(console, note)
     rows = list(cost_words.pair_rows(report, costs))
     if rows:
         console.print()
         _print(console, cost_words.pair_line(report, costs))
-        console.print(_text_table(cost_words.PAIR_HEADERS, rows))
+        console.print(_wide_table(console, cost_words.PAIR_HEADERS, rows))
     for claim in cost_words.claim_lines(report, costs):
         _print(console, claim, "bold")
 
 
-def _text_table(headers: list[str], rows: Iterable[list[str]]) -> Table:
-    table = make_table(headers)
+def _wide_table(
+    console: Console, headers: list[str], rows: Iterable[list[str]], *, text_columns: int = 2
+) -> Table:
+    """A table whose cells break between words, and no number in two, where there is no room."""
+    cells = [list(row) for row in rows]
+    broken = ["\n".join(header.rsplit(" ", 1)) for header in headers]
+    table = _text_table(broken, cells, text_columns=text_columns)
+    for column in table.columns:
+        column.no_wrap = True
+    if (
+        Measurement.get(console, console.options.update(width=WIDEST), table).maximum
+        > console.width
+    ):
+        for place, column in enumerate(table.columns):
+            column.no_wrap = False
+            words = [*broken[place].splitlines(), *(row[place] for row in cells)]
+            column.width = max((len(word) for text in words for word in text.split()), default=0)
+    return table
+
+
+def _text_table(headers: list[str], rows: Iterable[list[str]], *, text_columns: int = 2) -> Table:
+    table = make_table(headers, text_columns=text_columns)
     for cells in rows:
         table.add_row(*(Text(cell) for cell in cells))
     return table
 
 
 def _stratum_table(report: Report, stratum: str) -> Table:
-    headers, rows = stratum_table(report, stratum)
-    table = make_table(headers, text_columns=1)
-    for cells in rows:
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
+    return _text_table(*stratum_table(report, stratum), text_columns=1)
 
 
 def _arm_table(report: Report) -> Table:
