@@ -17,15 +17,15 @@ from pathlib import Path
 
 from tasks.arms.artifacts import BYTECODE_FOLDER, declared_files
 from tasks.arms.base import Point, SessionContext
+from tasks.arms.workspace.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
+from tasks.arms.workspace.point_use import describe_use, use_point
 from tasks.config import ProcessArm
 from tasks.errors import StorageError
-from tasks.records import SessionEnd
-from tasks.arms.workspace.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
 from tasks.machine.locks import FileLock, take_lock, try_lock
-from tasks.arms.workspace.point_use import describe_use, use_point
 from tasks.machine.process import end_strays
 from tasks.machine.scratch import refuse_enclosing_repository, remove_folder
 from tasks.machine.search_path import session_search_path
+from tasks.records import SessionEnd
 
 PRIVATE_FOLDERS = {
     "HOME": "home",

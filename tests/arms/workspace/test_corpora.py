@@ -11,8 +11,6 @@ from pathlib import Path
 import pytest
 
 from tasks.arms.base import Corpus, CorpusTree
-from tasks.errors import RepositoryError, UsageError
-from tasks.git.repository import Repository
 from tasks.arms.workspace.corpora import (
     CorpusDrift,
     copy_corpus,
@@ -21,6 +19,8 @@ from tasks.arms.workspace.corpora import (
     materialise_tree,
     prune_corpora,
 )
+from tasks.errors import RepositoryError, UsageError
+from tasks.git.repository import Repository
 
 Build = Callable[..., "object"]
 
