@@ -143,7 +143,10 @@ def test_sessions_ask_the_commit_of_their_point(lab: Lab, product: Product) -> N
 
 def test_nothing_that_a_session_left_crosses(lab: Lab, product: Product) -> None:
     """Bytecode, caches and folders of one commit are gone at the next; what was installed stays."""
-    product.setup = INSTALL + "mkdir .venv/__pycache__; echo x > .venv/__pycache__/a.pyc; "
+    product.setup = INSTALL + (
+        "mkdir .venv/__pycache__ src/mytool/__pycache__; echo x > .venv/__pycache__/a.pyc; "
+        "echo x > src/mytool/__pycache__/old.pyc"
+    )
     first, second = product.add(1, uv_lock="a"), product.add(2)
     checkout = product.point(first).directory
     for name in ("src/mytool/__pycache__/m.pyc", ".venv/__pycache__/b.pyc", ".venv/cache", "db"):
@@ -232,7 +235,7 @@ def test_copied_product_answers_as_its_commit_does(product: Product) -> None:
     """An installation that is no link to the checkout is made anew where the package changed."""
     product.setup = COPIED
     commits = [product.add(n, uv_lock="a") for n in range(3)]
-    commits.append(product.add(2, README_md="changed"))
+    commits.append(product.add(2, uv_lock="b"))
     commits.append(product.add(2, src__mytool__plugin_py="new"))
     answers = [answer_of(product.point(commit)) for commit in commits]
     assert answers == ["0", "1", "2", "2", "2"]
@@ -494,6 +497,7 @@ def test_key_of_an_answer_has_commit_and_what_was_installed(lab: Lab, product: P
         *(first, second, third, second)
     ]
     built = [part.product["built"] for part in parts if part.product]
+    assert built[0] != built[1]  # a link among the installed files leads into the product
     assert built[1] == built[3]
     assert built[1] != built[2]
     assert len({part.artifacts["setup"] for part in parts}) == 1
