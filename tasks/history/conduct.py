@@ -73,7 +73,7 @@ class HistoryRequest:
         return {
             "kind": self.kind,
             "name": self.evaluation.frozen.name,
-            "config": self.evaluation.config.model_dump(mode="json"),
+            "config": self.evaluation.config.model_dump(mode="json", exclude={"prices"}),
             "config_path": str(self.evaluation.config_path),
             "panel": self.evaluation.frozen.digest,
             "commits": [commit.commit for commit in self.commits],
