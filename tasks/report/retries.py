@@ -97,8 +97,10 @@ def _first_answer(capture: Capture, parse: Callable[[Capture], Answered]) -> Ans
     failed = Answered(items=(), is_infra=True)
     if min(capture.reply.attempts, key=lambda attempt: attempt.number).status == "infra":
         return failed
-    steps = json.loads(capture.reply.trajectory or "[]")
-    raw = steps[0].get("raw") if steps and isinstance(steps[0], dict) else None
-    if raw is None:
+    try:
+        raw = json.loads(capture.reply.trajectory or "")[0]["raw"]
+    except (ValueError, LookupError, TypeError):
+        return failed
+    if not isinstance(raw, str):
         return failed
     return parse(replace(capture, reply=replace(capture.reply, status="answered", raw=raw)))

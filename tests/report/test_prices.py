@@ -84,3 +84,17 @@ def test_prices_are_part_of_no_lock_and_of_no_key(tmp_path: Path) -> None:
     assert after == before
     lab.freeze()
     assert lab.files.lock.read_bytes() == lock
+
+
+def test_example_of_the_page_about_reports_is_a_snapshot(tmp_path: Path) -> None:
+    """What people copy from it is accepted as it is, and names no real model."""
+    page = (Path(__file__).parents[2] / "docs" / "reports.md").read_text(encoding="utf-8")
+    (example,) = re.findall(r"^```toml\n(# prices/.*?)^```", page, re.DOTALL | re.MULTILINE)
+    file = tmp_path / "prices.toml"
+    file.write_text(example, encoding="utf-8")
+
+    found = load_prices(file).snapshot
+
+    assert found is not None
+    assert list(found.models) == ["example-model"]
+    assert len(found.models["example-model"].by_kind()) == 4
