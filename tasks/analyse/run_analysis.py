@@ -24,6 +24,7 @@ from tasks.analyse.evidence import (
 )
 from tasks.analyse.gate import Pairing, judge_candidate
 from tasks.analyse.intervals import mean_interval, mean_intervals, wilson_interval
+from tasks.analyse.judgement import AgainstPart, BarPart, GatePart, MeasurePart
 from tasks.analyse.measures import Measure, parse_measure
 from tasks.analyse.multiplicity import adjust_holm
 from tasks.analyse.nulls import null_scores, permuted_scores
@@ -32,7 +33,6 @@ from tasks.analyse.repeats import Repeats, describe_repeats
 from tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
 from tasks.config import BarConfig
 from tasks.records import Role, Task
-from tasks.report.model import AgainstPart, BarPart, GatePart, MeasurePart
 
 FloatArray = NDArray[np.float64]
 EXPECTATIONS = ("random", "permuted")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tasks.analyse.decomposition import ControlMove, check_sum, judge_controls
+from tasks.analyse.judgement import Evidence, Verdict
 from tasks.freeze.distribution import describe_distribution
 from tasks.freeze.lock import FrozenPanel
 from tasks.history.journal import Entry
@@ -14,7 +15,7 @@ from tasks.history.points import build_points
 from tasks.history.record import HistoryRecord
 from tasks.history.steps import build_steps
 from tasks.plain import counted
-from tasks.report.model import DistributionPart, Evidence, PanelPart, PointPart, Verdict
+from tasks.report.model import DistributionPart, PanelPart, PointPart
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""

@@ -7,8 +7,9 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tasks.analyse.decomposition import StepStatus
+from tasks.analyse.judgement import Evidence, Part, Verdict
 from tasks.records import Role
-from tasks.report.model import Evidence, PanelPart, Part, PointPart, Verdict
+from tasks.report.model import PanelPart, PointPart
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 

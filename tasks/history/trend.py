@@ -13,6 +13,7 @@ from pydantic import Field
 
 from tasks.analyse.decomposition import PointOutcome, StepStatus, Yardstick, judge_step
 from tasks.analyse.gate import GATE_ALPHA
+from tasks.analyse.judgement import Part
 from tasks.analyse.measures import parse_measure
 from tasks.analyse.pooled_noise import PooledFloor
 from tasks.analyse.run_analysis import measure_nulls
@@ -23,7 +24,6 @@ from tasks.history.model import ScorePart
 from tasks.history.outcomes import MeasuredRun, read_floors, read_runs
 from tasks.history.points import score_parts
 from tasks.report.build import null_ground
-from tasks.report.model import Part
 from tasks.run.prepare import Evaluation
 from warehouse.reader import connect, select_rows
 

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
 from tasks.analyse.alerts import Alert, check_jump, check_monotone, check_mrr
+from tasks.analyse.judgement import MeasurePart
 from tasks.analyse.measures import parse_measure
 from tasks.analyse.score_table import ArmAnswers
-from tasks.report.model import ArmPart, MeasurePart
+from tasks.report.model import ArmPart
 from tasks.run.capture import Capture
 from tasks.run.record import EarlierRuns
 

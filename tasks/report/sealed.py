@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tasks.analyse.integrity import compare_dev_sealed
+from tasks.analyse.judgement import BarPart, GatePart, MeasurePart
 from tasks.freeze.holdout import Opening, opening_words
 from tasks.plain import counted
 from tasks.report import words
 from tasks.report.markdown import bullets, table_lines
-from tasks.report.model import ArmPart, BarPart, GatePart, MeasurePart, Report
+from tasks.report.model import ArmPart, Report
 
 OPENING_SCHEMA = 1
 

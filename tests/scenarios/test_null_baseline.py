@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from tasks.analyse.judgement import MeasurePart
 from tasks.report.markdown import render_markdown
-from tasks.report.model import MeasurePart, Report
+from tasks.report.model import Report
 from tasks.report.terminal import print_report
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import EvaluationLab, arm_of
