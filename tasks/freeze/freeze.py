@@ -87,6 +87,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
         corpus_items=_count_items(mined, dev),
         change_counts=_most_changed(mined.change_counts),
     )
+    nulls = _null_lines(config, dev, sampled, ground)
     lock = {
         "schema": LOCK_SCHEMA,
         "panel": {
@@ -106,6 +107,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
             },
             "notes": list(mined.notes),
             "population": describe_population(dev, sampled),
+            "nulls": {line.name: line.before for line in nulls},
         },
         "settings": locked_settings(config),
         "guards": {"max_infra_share": config.run.max_infra_share},
@@ -124,7 +126,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
         candidates=mined.candidates,
         before=before,
         after=after,
-        nulls=_null_lines(config, dev, sampled, ground),
+        nulls=nulls,
         warnings=tuple(
             dict.fromkeys(
                 [

@@ -103,9 +103,13 @@ def write_frozen(
 
 
 def _frozen_part(lock: dict[str, Any]) -> dict[str, Any]:
-    """What a second freeze has to find again; dates, openings and notes are not part of it."""
+    """What a second freeze has to find again; dates, openings and notes are not part of it.
+
+    Nor are the scores of the nulls, which follow from the rest; older locks lack them.
+    """
     found = {key: lock[key] for key in lock if key not in ("frozen_at", "history", "holdout")}
-    return {**found, "panel": {key: lock["panel"][key] for key in lock["panel"] if key != "notes"}}
+    panel = {key: lock["panel"][key] for key in lock["panel"] if key not in ("notes", "nulls")}
+    return {**found, "panel": panel}
 
 
 def _changes(earlier: dict[str, Any], lock: dict[str, Any]) -> tuple[str, ...]:

@@ -115,6 +115,7 @@ def build_report(
         production=weight_to_production(
             record.tasks, config, analysis.scores, manifest.lock["panel"].get("population")
         ),
+        production_nulls=manifest.lock["panel"].get("nulls", {}),
         ablations=attribution.ablations,
         usage=attribution.usage,
         costs=build_costs(

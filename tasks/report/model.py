@@ -312,6 +312,7 @@ class Report(Part):
     reasons: list[str] = []
     strata: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
     production: dict[str, ProductionPart] = {}
+    production_nulls: dict[str, float] = {}
     ablations: list[AblationPart] = []
     usage: list[UsagePart] = []
     costs: CostsPart | None = None

@@ -9,11 +9,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tasks.analyse.measures import parse_measure
 from tasks.analyse.oracles import refuse_verdict
+from tasks.analyse.run_analysis import measure_nulls
 from tasks.config import Config, parse_config
 from tasks.errors import ConfigError
 from tasks.plain import counted, one_line, times
+from tasks.records import Task
+from tasks.report.build import null_ground
 from tasks.report.markdown import outline
+from tasks.run.recall import read_landed_tasks
 from warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 UNDECLARED = "not declared"
@@ -21,7 +26,10 @@ UNDECLARED = "not declared"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PanelScore:
-    """One arm at the primary measure in a panel's newest run; None where it is withheld."""
+    """One arm at the primary measure in a panel's newest run; None where it is withheld.
+
+    The nulls come first. Without them a score says nothing.
+    """
 
     arm: str
     role: str
@@ -72,7 +80,7 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
         "ORDER BY runs.started_at DESC, run_id DESC",
         [name, name],
     )
-    return [line for row in rows if (line := _line(connection, row)) is not None]
+    return [line for row in rows if (line := _line(warehouse, connection, row)) is not None]
 
 
 def use_words(config: Config) -> tuple[str, ...]:
@@ -115,7 +123,7 @@ def _opening_words(panel: PanelLine) -> str:
     return f"{opened}; interrupted or failed {times(panel.fruitless)}"
 
 
-def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
+def _line(warehouse: Path, connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
     try:
         manifest = json.loads(row["manifest"])
         config = parse_config(manifest["config"], source="the run's manifest")
@@ -157,16 +165,33 @@ def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
         sealed=(lock.get("sealed") or {}).get("count", 0),
         openings=openings,
         fruitless=lines - (openings or 0),
-        scores=tuple(
-            PanelScore(
-                arm=score["arm"],
-                role=score["role"],
-                value=(
-                    score["value"]
-                    if is_evidence and not score["measured_nothing"] and score["arm"] not in refused
-                    else None
-                ),
-            )
-            for score in found
+        scores=(
+            *_null_scores(read_landed_tasks(warehouse, row["run_id"]), config, lock),
+            *(
+                PanelScore(
+                    arm=score["arm"],
+                    role=score["role"],
+                    value=(
+                        score["value"]
+                        if is_evidence
+                        and not score["measured_nothing"]
+                        and score["arm"] not in refused
+                        else None
+                    ),
+                )
+                for score in found
+            ),
         ),
     )
+
+
+def _null_scores(
+    tasks: Sequence[Task], config: Config, lock: Mapping[str, Any]
+) -> Iterator[PanelScore]:
+    """The nulls at the primary measure; none where the tasks of the run cannot be read."""
+    if not tasks:
+        return
+    primary = parse_measure(config.primary)
+    nulls = measure_nulls(tasks, primary, primary=primary, k=config.k, ground=null_ground(lock))
+    for name, values in nulls.items():
+        yield PanelScore(arm=name, role="null", value=float(values.mean()))

@@ -137,9 +137,10 @@ def stratum_line(report: Report, stratum: str) -> str:
 
 
 def production_lines(report: Report) -> Iterator[str]:
-    """Both questions answered, one line per arm whose score is not withheld."""
+    """Both questions answered, one line per arm whose score is not withheld, after the nulls."""
     if report.evidence in ("invalid", "incomplete"):
         return
+    nulls = _null_line(report)
     for arm in report.arms:
         part = report.production.get(arm.name)
         if part is None or arm.is_withheld:
@@ -152,11 +153,26 @@ def production_lines(report: Report) -> Iterator[str]:
                 f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
                 f"{part.lowest:.3f} and {part.highest:.3f}"
             )
+        if nulls:
+            yield nulls
+            nulls = ""
         yield (
             f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
             f"for production {part.estimate:.3f}{spread} (weighted to "
             f"{counted(part.tasks, 'dev task')}{rest})"
         )
+
+
+def _null_line(report: Report) -> str:
+    """What the nulls score on all that the sample was drawn from, best first; empty for older
+    locks.
+    """
+    sizes = {part.tasks for part in report.production.values()}
+    if not report.production_nulls or len(sizes) != 1:
+        return ""
+    ranked = sorted(report.production_nulls.items(), key=lambda null: (-null[1], null[0]))
+    scores = ", ".join(f"{name} {value:.3f}" for name, value in ranked)
+    return f"nulls, {report.primary}: for production {scores} ({counted(sizes.pop(), 'dev task')})"
 
 
 def _production(

@@ -133,7 +133,9 @@ def test_production_estimate_weights_a_balanced_sample_back(tmp_path: Path) -> N
     assert arm_of(report, "reader").measures["exact"].value == 0.75
     assert (part.tasks, part.coverage) == (12, 1.0)
     assert part.estimate == pytest.approx(3 / 12)
-    (line,) = production_lines(report.model_copy(update={"arms": [_shown(report)]}))
+    nulls, line = production_lines(report.model_copy(update={"arms": [_shown(report)]}))
+    # of the sample the constant is right on one in four
+    assert nulls.startswith("nulls, exact: for production constant 0.750, random 0.250, ")
     assert "for telling systems apart 0.750" in line
     assert "for production 0.250" in line
 
