@@ -10,7 +10,7 @@ from tasks.analyse.multiplicity import adjust_holm
 from tasks.config import ArmConfig, ProcessArm
 from tasks.config_ablation import find_differences
 from tasks.plain import counted
-from tasks.report.model import AblationPart, EffectPart, UsagePart, UsedAgainstPart
+from tasks.report.attribution_model import AblationPart, EffectPart, UsagePart, UsedAgainstPart
 from tasks.report.retries import is_retried
 from tasks.report.scored import ScoredArm
 from tasks.run.capture import Capture

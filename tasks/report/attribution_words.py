@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tasks.plain import counted
-from tasks.report.model import AblationPart, EffectPart, Report, UsagePart
+from tasks.report.attribution_model import AblationPart, EffectPart, UsagePart
+from tasks.report.model import Report
 from tasks.report.words import arm_named, p_words, withheld_word
 
 EFFECT_HEADERS = [

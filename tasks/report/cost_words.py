@@ -7,15 +7,15 @@ from decimal import Context, Decimal
 
 from tasks.analyse.measures import parse_measure
 from tasks.plain import counted
-from tasks.report.model import (
+from tasks.report.cost_model import (
     ArmCostPart,
     CostPairPart,
     CostsPart,
     PricesPart,
-    Report,
     RetryPart,
     SpentPart,
 )
+from tasks.report.model import Report
 from tasks.report.words import arm_named, short_digest, withheld_word
 
 _STANDING_WORDS = {

@@ -16,7 +16,7 @@ from tasks.analyse.ratios import describe_cost_ratio
 from tasks.analyse.score_table import Answered
 from tasks.config import ArmConfig, PricesConfig
 from tasks.records import Attempt
-from tasks.report.model import ArmCostPart, CostPairPart, CostsPart, PricesPart
+from tasks.report.cost_model import ArmCostPart, CostPairPart, CostsPart, PricesPart
 from tasks.report.retries import account_arm
 from tasks.report.scored import ScoredArm
 from tasks.report.spending import Pricing, count_tokens, sum_spent

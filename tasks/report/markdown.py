@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from tasks.plain import one_line
 from tasks.report import attribution_words, cost_words, words
-from tasks.report.model import CostsPart, Report
+from tasks.report.cost_model import CostsPart
+from tasks.report.model import Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
 
 _MARKS = re.compile(

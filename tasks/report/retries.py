@@ -12,7 +12,7 @@ from tasks.analyse.retry import RetryCounts, account_retries
 from tasks.analyse.score_table import Answered, score_answer
 from tasks.config import ArmConfig, ChatArm
 from tasks.records import Attempt, Task
-from tasks.report.model import RetryPart
+from tasks.report.cost_model import RetryPart
 from tasks.report.spending import tries_of
 from tasks.run.capture import Capture
 

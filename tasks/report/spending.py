@@ -9,7 +9,7 @@ from decimal import Decimal
 from tasks.analyse.token_cost import TOKEN_KINDS, add_tokens, find_unpriced, price_exactly
 from tasks.config import PriceSnapshot
 from tasks.records import Attempt
-from tasks.report.model import SpentPart, TokensPart
+from tasks.report.cost_model import SpentPart, TokensPart
 from tasks.run.capture import Capture
 
 

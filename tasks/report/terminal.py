@@ -15,7 +15,8 @@ from rich.text import Text
 from tasks.analyse.judgement import GatePart
 from tasks.plain import one_line, plain_text
 from tasks.report import attribution_words, cost_words, words
-from tasks.report.model import CostsPart, Report
+from tasks.report.cost_model import CostsPart
+from tasks.report.model import Report
 from tasks.report.strata import production_lines, stratum_line, stratum_table
 
 WIDEST = 1000

@@ -13,10 +13,11 @@ import pytest
 
 from tasks.analyse.token_cost import price_tokens
 from tasks.config import load_prices
+from tasks.report.cost_model import ArmCostPart, CostsPart
 from tasks.report.cost_words import cost_rows, pair_rows, used_rows
 from tasks.report.load import load_report
 from tasks.report.markdown import render_markdown
-from tasks.report.model import ArmCostPart, CostsPart, Report
+from tasks.report.model import Report
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
 from tests.report.test_report import printed

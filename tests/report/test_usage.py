@@ -10,9 +10,10 @@ import pytest
 
 from tasks.config import parse_config
 from tasks.errors import ConfigError
+from tasks.report.attribution_model import EffectPart, UsagePart
 from tasks.report.load import load_report
 from tasks.report.markdown import render_markdown
-from tasks.report.model import EffectPart, Report, UsagePart
+from tasks.report.model import Report
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.report.test_report import printed
 
