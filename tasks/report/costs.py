@@ -211,7 +211,7 @@ def _prices_part(used: PricesConfig | None, own: PricesConfig | None) -> PricesP
     if used is None or used.snapshot is None or used.digest is None:
         return None
     snapshot = used.snapshot
-    is_repriced = used is not own
+    is_repriced = own is None or own.digest != used.digest
     return PricesPart(
         file=used.file,
         date=snapshot.date.isoformat(),

@@ -173,6 +173,9 @@ def test_costs_read_back_from_the_warehouse_need_no_file(
     file.unlink()
     again = load_report(lab.warehouse, report.run_id).report
     file.write_text(text, encoding="utf-8")
+    same = costs_of(load_report(lab.warehouse, report.run_id, prices=load_prices(file)).report)
+    assert same.prices is not None
+    assert not same.prices.is_repriced
     other = tmp_path / "later.toml"
     other.write_text(PRICES.replace("2026-11-30", "2026-12-24").replace("3.0", "6.0", 1), "utf-8")
 
