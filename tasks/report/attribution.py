@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from tasks.analyse.effects import Effect, describe_effect, split_effect
 from tasks.analyse.multiplicity import adjust_holm
 from tasks.config import ArmConfig, ProcessArm
-from tasks.config_ablation import find_differences
+from tasks.config.ablation import find_differences
 from tasks.plain import counted
 from tasks.report.attribution_model import AblationPart, EffectPart, UsagePart, UsedAgainstPart
 from tasks.report.retries import is_retried

@@ -15,7 +15,7 @@ import httpx
 
 from tasks.arms.service.variables import header_variables, require_variables
 from tasks.config import ChatArm, ServerArm
-from tasks.config_arms import HEADER_VARIABLE
+from tasks.config.arms import HEADER_VARIABLE
 from tasks.errors import ConfigError
 
 USER_AGENT = "coldrun"

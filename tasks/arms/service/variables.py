@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from tasks.config import ChatArm, ServerArm
-from tasks.config_arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
+from tasks.config.arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
 from tasks.errors import ConfigError
 
 

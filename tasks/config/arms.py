@@ -16,7 +16,7 @@ from pydantic import (
     model_validator,
 )
 
-from tasks.config_section import Section
+from tasks.config.section import Section
 
 DEFAULT_INFRA_PATTERNS = (
     r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",

@@ -1,0 +1,68 @@
+"""The evaluation's configuration: one TOML file, checked strictly, unknown keys named."""
+
+from tasks.config.arms import (
+    DESCRIPTIVE_KEYS,
+    ArmConfig,
+    Bm25Arm,
+    BuiltinArm,
+    ChatArm,
+    CommandArm,
+    GrepArm,
+    HttpArm,
+    McpArm,
+    ProcessArm,
+    ServerArm,
+    ToolCall,
+)
+from tasks.config.evaluation import (
+    DEFAULT_EXCLUDE_GOLD,
+    NULL_NAMES,
+    BarConfig,
+    Config,
+    HoldoutConfig,
+    MeasureConfig,
+    PanelConfig,
+    PanelUse,
+    ProductConfig,
+    RunConfig,
+    SampleConfig,
+    SplitConfig,
+)
+from tasks.config.load import load_config, load_prices, parse_config, read_prices
+from tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
+from tasks.config.section import Section
+
+__all__ = [
+    "DEFAULT_EXCLUDE_GOLD",
+    "DESCRIPTIVE_KEYS",
+    "NULL_NAMES",
+    "ArmConfig",
+    "BarConfig",
+    "Bm25Arm",
+    "BuiltinArm",
+    "ChatArm",
+    "CommandArm",
+    "Config",
+    "GrepArm",
+    "HoldoutConfig",
+    "HttpArm",
+    "McpArm",
+    "MeasureConfig",
+    "ModelPrices",
+    "PanelConfig",
+    "PanelUse",
+    "PriceSnapshot",
+    "PricesConfig",
+    "ProcessArm",
+    "ProductConfig",
+    "RunConfig",
+    "SampleConfig",
+    "Section",
+    "ServerArm",
+    "SplitConfig",
+    "ToolCall",
+    "load_config",
+    "load_prices",
+    "parse_config",
+    "read_prices",
+]
