@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.line_session import LineSession
-from tasks.arms.per_base import WorkspaceSession, open_per_base
+from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
 from tasks.arms.per_task_session import PerTaskSession
 from tasks.arms.workspace.isolation import open_workspace
 from tasks.config import CommandArm
@@ -36,12 +36,4 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     if arm.mode == "per-task":
         return PerTaskSession(context=context, arm=arm, workspace=workspace)
     session = LineSession(context=context, arm=arm, workspace=workspace)
-    try:
-        if context.on_starting is not None:
-            context.on_starting(session.abort)
-        session.open()
-    except BaseException:
-        session.abort()
-        session.close()
-        raise
-    return session
+    return begin_session(session, context)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
 from tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace
@@ -22,6 +22,17 @@ class WorkspaceSession(Session, Protocol):
     def workspace(self) -> Workspace:
         """The session's folders."""
         ...
+
+
+class StartingSession(WorkspaceSession, Protocol):
+    """A workspace session that has yet to be started."""
+
+    def open(self) -> None:
+        """Start what answers."""
+        ...
+
+
+Starting = TypeVar("Starting", bound=StartingSession)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -87,6 +98,19 @@ def open_per_base(
     """Open a session over the panel's corpus, ready to move to the bases of single tasks."""
     inner = open_inner(context, None)
     return PerBaseSession(context=context, open_inner=open_inner, inner=inner, _start=inner.start)
+
+
+def begin_session(session: Starting, context: SessionContext) -> Starting:
+    """Start a session; one that cannot be started leaves nothing behind."""
+    try:
+        if context.on_starting is not None:
+            context.on_starting(session.abort)
+        session.open()
+    except BaseException:
+        session.abort()
+        session.close()
+        raise
+    return session
 
 
 def _corpus_at(corpus: Corpus, base: str) -> Corpus:

@@ -24,7 +24,7 @@ from tasks.arms.mcp.connection import (
 from tasks.arms.mcp.http import HttpTransport
 from tasks.arms.mcp.stdio import StdioTransport
 from tasks.arms.parse import parse_answer
-from tasks.arms.per_base import WorkspaceSession, open_per_base
+from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
 from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
 from tasks.arms.service.settings import HttpSettings, read_settings
 from tasks.arms.service.variables import require_variables
@@ -61,15 +61,7 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     require_variables(arm)
     workspace = open_workspace(context, arm, root=root)
     session = McpSession(context=context, arm=arm, workspace=workspace)
-    try:
-        if context.on_starting is not None:
-            context.on_starting(session.abort)
-        session.open()
-    except BaseException:
-        session.abort()
-        session.close()
-        raise
-    return session
+    return begin_session(session, context)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

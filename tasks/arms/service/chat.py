@@ -17,7 +17,7 @@ from tasks.arms.attempts import Usage, digest_arguments
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.failures import find_failure
 from tasks.arms.parse import parse_answer
-from tasks.arms.per_base import WorkspaceSession, open_per_base
+from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
 from tasks.arms.service.chat_protocol import (
     CUT_OFF,
     USUAL_STOPS,
@@ -62,15 +62,7 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
         workspace.finish()
         raise
     session = ChatSession(context=context, arm=arm, workspace=workspace, endpoint=endpoint)
-    try:
-        if context.on_starting is not None:
-            context.on_starting(session.abort)
-        session.open()
-    except BaseException:
-        session.abort()
-        session.close()
-        raise
-    return session
+    return begin_session(session, context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.failures import find_failure
 from tasks.arms.parse import parse_answer
-from tasks.arms.per_base import WorkspaceSession, open_per_base
+from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
 from tasks.arms.service.endpoint import Endpoint, open_endpoint
 from tasks.arms.templates import fill_arguments, question_values
 from tasks.arms.workspace.isolation import Workspace, open_workspace
@@ -47,15 +47,7 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
         workspace.finish()
         raise
     session = HttpSession(context=context, arm=arm, workspace=workspace, endpoint=endpoint)
-    try:
-        if context.on_starting is not None:
-            context.on_starting(session.abort)
-        session.open()
-    except BaseException:
-        session.abort()
-        session.close()
-        raise
-    return session
+    return begin_session(session, context)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
