@@ -146,6 +146,7 @@ def test_service_killed_in_mid_answer_is_infra(lab: Lab, tmp_path: Path) -> None
         session = open_service(lab, mortal.url)
         assert ask(session, "a = 1").status == "answered"
         assert ask(session, "die").reason.startswith("the answer broke off: ")
+        mortal.process.wait(timeout=30)  # its port stays open until it has ended
         assert ask(session, "a = 1").reason.startswith("cannot connect: ")
 
 
