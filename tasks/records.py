@@ -103,7 +103,11 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """One try at one question. Token counts are None when the arm did not report them."""
+    """One try at one question. Token counts are None when the arm did not report them.
+
+    `was_replaced`: it belongs to a failed answer that `--resume` asked again; it was spent, and has
+    no part in the answer.
+    """
 
     number: int
     status: Literal["ok", "infra"]
@@ -114,6 +118,7 @@ class Attempt:
     output_tokens: int | None = None
     cache_read_tokens: int | None = None
     cache_write_tokens: int | None = None
+    was_replaced: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

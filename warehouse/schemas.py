@@ -105,6 +105,8 @@ ATTEMPTS = pa.schema(
         ("output_tokens", pa.int64()),
         ("cache_read_tokens", pa.int64()),
         ("cache_write_tokens", pa.int64()),
+        # of a failed answer that was asked again; null in rows from before they were kept
+        ("was_replaced", pa.bool_()),
     ]
 )
 

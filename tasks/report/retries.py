@@ -35,14 +35,14 @@ def account_arm(
         parse: Reads the items of an answer.
         cost: What attempts cost.
     """
-    captures = [capture for capture in captures if capture.reply.attempts]
+    captures = [capture for capture in captures if own_attempts(capture)]
     is_declared = isinstance(arm, ChatArm) and arm.retry == "once"
     if not captures or not (is_declared or any(map(is_retried, captures))):
         return None
     first_cost, retry_costs = [], []
     first_right, last_right, fired = [], [], []
     for capture in captures:
-        first, *later = tries_of(capture.reply.attempts).values()
+        first, *later = tries_of(own_attempts(capture)).values()
         task = tasks[capture.task_id]
         last = score_answer(_read(capture, parse), task, measure) > 0
         last_right.append(last)
@@ -82,7 +82,12 @@ def account_arm(
 
 def is_retried(capture: Capture) -> bool:
     """Whether an answer took more than one try."""
-    return len(tries_of(capture.reply.attempts)) > 1
+    return len(tries_of(own_attempts(capture))) > 1
+
+
+def own_attempts(capture: Capture) -> list[Attempt]:
+    """The attempts that led to an answer, without those of a failed one that it replaced."""
+    return [attempt for attempt in capture.reply.attempts if not attempt.was_replaced]
 
 
 def _read(capture: Capture, parse: Callable[[Capture], Answered]) -> Answered:
@@ -95,7 +100,7 @@ def _first_answer(capture: Capture, parse: Callable[[Capture], Answered]) -> Ans
     """The answer of the first of several tries. One that failed is none; of one that was tried
     again for its words, the trajectory has them."""
     failed = Answered(items=(), is_infra=True)
-    if min(capture.reply.attempts, key=lambda attempt: attempt.number).status == "infra":
+    if min(own_attempts(capture), key=lambda attempt: attempt.number).status == "infra":
         return failed
     try:
         raw = json.loads(capture.reply.trajectory or "")[0]["raw"]

@@ -172,9 +172,10 @@ def capture_from_row(
                     **{
                         name: attempt[name]
                         for name in Attempt.__dataclass_fields__
-                        if name != "seconds"
+                        if name not in ("seconds", "was_replaced")
                     },
                     seconds=attempt["attempt_seconds"],
+                    was_replaced=bool(attempt.get("was_replaced")),
                 )
                 for attempt in attempts
             ),

@@ -11,13 +11,13 @@ import threading
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from tasks.arms.base import Session
 from tasks.canonical import digest_json
 from tasks.errors import ColdrunError, InvalidRunError
-from tasks.records import Question, Reply, Role, SessionEnd
+from tasks.records import Attempt, Question, Reply, Role, SessionEnd
 from tasks.run.capture import Capture, CaptureStore
 from tasks.run.key import ArmIdentity, capture_key, constant_parts, key_parts
 
@@ -378,10 +378,24 @@ def execute_shard(run: Run, shard: Shard) -> int:
     return stored
 
 
+def keep_attempts(failed: Sequence[Attempt], own: Sequence[Attempt]) -> tuple[Attempt, ...]:
+    """The attempts of an answer that was asked again, after those of the failed one it replaces:
+    what failed was spent all the same. Numbers go on.
+    """
+    last = max((attempt.number for attempt in failed), default=0)
+    return (
+        *(replace(attempt, was_replaced=True) for attempt in failed),
+        *(replace(attempt, number=last + attempt.number) for attempt in own),
+    )
+
+
 def _ask(run: Run, arm: PlannedArm, ask: Ask, session_id: str, session: Session) -> Capture | None:
     reply: Reply = session.ask(ask.question)
     if run.is_stopping:
         return None
+    failed = run.done.get(ask.key)
+    if failed is not None and failed.is_infra:
+        reply = replace(reply, attempts=keep_attempts(failed.reply.attempts, reply.attempts))
     return Capture(
         key=ask.key,
         key_parts=ask.parts,

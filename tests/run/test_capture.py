@@ -55,6 +55,7 @@ attempts = st.builds(
     output_tokens=counts,
     cache_read_tokens=counts,
     cache_write_tokens=counts,
+    was_replaced=st.booleans(),
 )
 events = st.builds(
     ComponentEvent,
