@@ -87,8 +87,11 @@ def read_manifest(run_id: str, text: str | None) -> tuple[Manifest, tuple[str, .
 
 
 def new_run_id(now: dt.datetime) -> str:
-    """A run id that sorts by start time and never repeats, e.g. `20260714-093012-5f2a91c4`."""
-    return f"{now:%Y%m%d-%H%M%S}-{secrets.token_hex(4)}"
+    """A run id that sorts by start time and never repeats, e.g. `20260714-093012-5f2a91c4`.
+
+    The last part begins with the microsecond: two runs of one second sort as they were started.
+    """
+    return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{secrets.randbelow(16**3):03x}"
 
 
 def planned_answers(frozen: FrozenPanel, trials: dict[str, int]) -> dict[str, int]:

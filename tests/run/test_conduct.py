@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import threading
 from collections.abc import Callable
@@ -19,9 +20,11 @@ from tasks.run.conduct import (
     revision_to_resume,
     start_run,
 )
+from tasks.run.manifest import new_run_id
 from tasks.run.prepare import prepare_evaluation_point
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, EvaluationLab
+from warehouse.reader import RUN_ID
 
 COUNTING = """
 def answer(query, plain=answer):
@@ -439,3 +442,13 @@ def test_revision_to_resume_is_the_commit_that_was_measured(
     report = finish_run(again).report
     assert report.point is not None
     assert (report.point.commit, report.run_id) == (first, started.run_id)
+
+
+def test_runs_of_one_second_sort_as_they_were_started() -> None:
+    """`last` goes by the start, and so does whoever sorts ids."""
+    begun = dt.datetime(2026, 8, 1, 9, 30, 12, tzinfo=dt.UTC)
+    ids = [new_run_id(begun + dt.timedelta(microseconds=step)) for step in range(0, 999_999, 9973)]
+
+    assert ids == sorted(ids)
+    assert all(RUN_ID.fullmatch(run_id) for run_id in ids)
+    assert len({new_run_id(begun) for _ in range(8)}) > 1
