@@ -189,6 +189,29 @@ def test_decompose_after_a_crash_continues(small: SmallHistory) -> None:
     assert len(list((small.warehouse / "history").glob("*.json"))) == 2
 
 
+def test_history_after_a_crash_continues_at_other_prices(small: SmallHistory) -> None:
+    """What tokens cost decides nothing that is measured."""
+    for number in range(3):
+        small.add(f"commit {number}", range(4 + 8 * number))
+    small.freeze()
+    prices = small.config.parent / "prices.toml"
+    text = 'date = 2026-11-{}\nsource = "a"\ncurrency = "USD"\n[models.small]\ninput = {}\n'
+    prices.write_text(text.format(29, 1))
+    with small.config.open("a") as config:
+        config.write('\n[prices]\nfile = "prices.toml"\n')
+    with pytest.raises(Killed):
+        small.conduct(small.request(is_whole=True), killed_at(3))
+    before = {row["run_id"] for row in select_rows(connect(small.warehouse), "FROM runs")}
+
+    prices.write_text(text.format(30, 2))
+    history = small.conduct(small.request(is_whole=True))
+
+    assert len(before) == 2
+    assert before <= {run_id for point in history.points for run_id in point.run_ids}
+    assert any("continued after an interruption" in warning for warning in history.warnings)
+    assert len(list((small.warehouse / "history").glob("*.json"))) == 1
+
+
 def test_control_that_moves_confounds_the_steps_around_it(small: SmallHistory) -> None:
     """A control that answers otherwise at one point makes both its steps doubtful, and says so."""
     small.add("start", range(8))
