@@ -50,7 +50,8 @@ class CostedArm:
 class CostPair:
     """Two configurations on the same tasks, first minus second.
 
-    `cost` reaches to infinity on the side on which a lower bound says nothing. `cost_ratio` is of
+    `cost` reaches to infinity on the side on which a lower bound says nothing, and on both with one
+    task. `cost_ratio` is of
     the sums, None where the second cost nothing. `score_per_cost` compares the ratios of sums.
     """
 
@@ -141,12 +142,22 @@ def compare_costs(
 
 def paired_interval(differences: FloatArray, seed: int, *, confidence: float = 0.95) -> Interval:
     """The interval of a paired mean difference: Bonett–Price where every task goes up, down or
-    stays, else BCa bootstrap. Shape (tasks,), scores in [0, 1] subtracted.
+    stays, else BCa bootstrap. Shape (tasks,), scores in [0, 1] subtracted. A fraction of one task
+    alone bounds nothing.
     """
+    differences = without_dust(differences)
     if bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
         up, down = int((differences > 0).sum()), int((differences < 0).sum())
         return bonett_price_interval(up, down, len(differences), confidence)
+    if len(differences) == 1:
+        return Interval(-1.0, 1.0)
     return mean_interval(differences, seed, confidence=confidence)
+
+
+def without_dust(differences: FloatArray) -> FloatArray:
+    """Differences of scores without what adding fractions in another order leaves."""
+    rounded: FloatArray = np.round(differences, 12)
+    return rounded
 
 
 def _pair(
@@ -160,8 +171,10 @@ def _pair(
 ) -> CostPair:
     differences = first.scores - second.scores
     accuracy = paired_interval(differences, seed, confidence=confidence)
+    is_alone = len(differences) == 1
     cost = Interval(
-        -inf if second.is_lower_bound else cost.low, inf if first.is_lower_bound else cost.high
+        -inf if second.is_lower_bound or is_alone else cost.low,
+        inf if first.is_lower_bound or is_alone else cost.high,
     )
     spent, other = float(first.costs.sum()), float(second.costs.sum())
     is_known = not first.is_lower_bound and not second.is_lower_bound

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.cost_comparison import paired_interval
+from tasks.analyse.cost_comparison import paired_interval, without_dust
 from tasks.analyse.intervals import Interval
 from tasks.analyse.paired import sign_flip_p
 
@@ -43,9 +43,9 @@ def describe_effect(before: FloatArray, after: FloatArray, *, seed: int) -> Effe
     """
     if before.shape != after.shape:
         raise ValueError(f"paired arms need the same tasks: {before.size}, {after.size}")
-    up, down, right = after > before, after < before, before > 0
+    differences = without_dust(after - before)
+    up, down, right = differences > 0, differences < 0, before > 0
     stays = ~up & ~down
-    differences = after - before
     return Effect(
         n=before.size,
         kept=int((stays & right).sum()),

@@ -92,7 +92,8 @@ class ArmCostPart(Part):
 class CostPairPart(Part):
     """Two arms on the same tasks, `arm` minus `against`; differences are per task, scores rates.
 
-    A limit of cost is null where attempts did not say what they used: nothing bounds it then.
+    A limit of cost is null where attempts did not say what they used, and with one task: nothing
+    bounds it then.
     `cost_ratio` is of the sums, null where `against` cost nothing or a sum is not known.
     """
 

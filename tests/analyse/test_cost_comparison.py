@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import inf
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -139,3 +141,18 @@ def test_compare_costs_of_many_rivals_widens_the_intervals() -> None:
     assert all_five.confidence == pytest.approx(0.9875)
     assert same.cost.low < two.pairs[0].cost.low
     assert same.cost.high > two.pairs[0].cost.high
+
+
+def test_compare_costs_of_one_task_claims_no_order() -> None:
+    """One task has no spread that an interval could come from."""
+    arms = [
+        CostedArm(name=name, scores=np.array([score]), costs=np.array([cost]))
+        for name, score, cost in (("dear", 0.4, 5.0), ("cheap", 0.6, 1.0))
+    ]
+    found = compare_costs(arms, seed=1)
+
+    assert found is not None
+    (pair,) = found.pairs
+    assert (pair.cost.low, pair.cost.high) == (-inf, inf)
+    assert (pair.accuracy.low, pair.accuracy.high) == (-1, 1)
+    assert pair.verdict == "UNRESOLVED"

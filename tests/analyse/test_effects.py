@@ -73,3 +73,15 @@ def test_describe_effect_agrees_with_transitions_and_its_strata_add_up(
     assert used.n == sum(is_used)
     for name in ("n", *names):
         assert getattr(used, name) + getattr(unused, name) == getattr(found, name)
+
+
+def test_describe_effect_of_float_dust_moves_nothing() -> None:
+    """The same trials in another order have the same mean."""
+    before = np.array([(0.1 + 0.2 + 0.3) / 3, 1.0])
+    after = np.array([(0.3 + 0.2 + 0.1) / 3, 1.0])
+    assert before[0] != after[0]
+
+    effect = describe_effect(before, after, seed=1)
+
+    assert (effect.gained, effect.regressed, effect.kept) == (0, 0, 2)
+    assert effect.difference == 0
