@@ -191,7 +191,7 @@ def pair_line(report: Report, costs: CostsPart) -> str:
     return (
         f"every two arms at {costs.measure} and in {unit}{why}, paired over "
         f"{report.counts.tasks} tasks; each interval {100 * confidence:.3g} %, those of one arm "
-        "together 95 %; the order is claimed where both intervals support it:"
+        "together 95 % on each axis; the order is claimed where both intervals support it:"
     )
 
 
@@ -237,7 +237,8 @@ def _cost_interval(pair: CostPairPart, unit: str) -> str:
 
 
 def _times(ratio: float) -> str:
-    return f"{ratio:,.0f}" if ratio >= 100 else f"{ratio:.2g}"
+    """A ratio to two digits and without an exponent; from 100 on whole."""
+    return f"{ratio:,.0f}" if ratio >= 99.5 else number(ratio, "", digits=2)
 
 
 def _limit(value: float | None, unit: str, unbounded: str) -> str:
@@ -266,7 +267,7 @@ def _score_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
     n = report.counts.tasks
     gain = abs(pair.difference)
     is_counted = parse_measure(costs.measure).is_binary
-    size = f"{gain * n:.3g} of {n}" if is_counted else f"{gain:.3f}"
+    size = f"{number(round(gain * n, 1), '')} of {n}" if is_counted else f"{gain:.3f}"
     where = f"{pair.against} at {costs.measure}"
     if pair.low > 0 or pair.high < 0:
         return f"{size} {'more' if pair.low > 0 else 'fewer'} than {where},"

@@ -79,7 +79,7 @@ def sum_spent(captures: Sequence[Capture], pricing: Pricing) -> SpentPart:
         answers=len(captures),
         attempts=len(tries),
         attempts_without_tokens=sum(
-            not any(tokens_of(attempt) for attempt in tried) for tried in tries
+            any(not tokens_of(attempt) for attempt in tried) for tried in tries
         ),
         tokens=TokensPart(**add_tokens(tokens_of(attempt) for attempt in attempts)),
         cost=None if cost is None else float(cost),

@@ -14,7 +14,7 @@ import pytest
 from tasks.analyse.token_cost import price_tokens
 from tasks.config import load_prices
 from tasks.report.cost_model import ArmCostPart, CostsPart
-from tasks.report.cost_words import cost_rows, pair_rows, used_rows
+from tasks.report.cost_words import _times, cost_rows, pair_rows, used_rows
 from tasks.report.load import load_report
 from tasks.report.markdown import render_markdown
 from tasks.report.model import Report
@@ -230,6 +230,66 @@ def answer(query, spend=answer):
     assert tool.retry is not None
     assert (tool.retry.fired, tool.retry.fixed, tool.retry.broke) == (1, 0, 0)
     assert report.counts.infra == 1
+
+
+def test_failed_answer_that_is_asked_again_was_paid_for_twice(tmp_path: Path) -> None:
+    """The ledger, the view and the counts see both; the second answer is no second call."""
+    mended = tmp_path / "mended"
+    arm = (
+        SPENDER
+        + f"""
+def answer(query, spend=answer):
+    found = spend(query)
+    if "direct" not in sys.argv and not os.path.exists({str(mended)!r}):
+        say(type="usage", id="t" + re.findall(r"item-(\\d+)", query)[0].zfill(4),
+            **found["usage"][0])
+        raise SystemExit(1)
+    return found
+"""
+    )
+    config = SPENDING.replace("retries = 1\n", "").replace(
+        "concurrency = 2", "concurrency = 2\nmax_infra_share = 1.0"
+    )
+    lab = prepare(tmp_path, arm=arm, config=config)
+    first = lab.run().report
+    mended.touch()
+    report = lab.run("resume", resume="last").report
+    tool = cost_of(report, "tool")
+
+    assert (first.counts.infra, report.counts.infra) == (20, 0)
+    assert tool.spent.attempts == 40
+    assert tool.spent.cost == float(20 * (Decimal("0.009085") + Decimal("0.009075")))
+    assert tool.retry is None
+    assert report.arms[-1].measures["exact"].count == 20
+    (view,) = lab.select(
+        "SELECT sum(attempts) AS attempts, sum(cost) AS cost FROM answer_costs WHERE arm = 'tool'"
+    )
+    assert view["attempts"] == 40
+    assert view["cost"] == pytest.approx(tool.spent.cost, rel=1e-12)
+    (ledger,) = lab.select("SELECT attempts FROM answer_ledger WHERE arm = 'tool'")
+    assert ledger["attempts"] == 40
+    again = load_report(lab.warehouse, report.run_id).report.costs
+    assert again == report.costs
+
+
+def test_one_silent_model_of_two_makes_a_lower_bound(tmp_path: Path) -> None:
+    """A try that says what one of its models used has not said what it used."""
+    arm = SPENDER.replace('{"model": "small", "input_tokens": 40}', '{"model": "small"}')
+    lab = prepare(tmp_path, arm=arm)
+    report = lab.run().report
+
+    assert cost_of(report, "tool").spent.attempts_without_tokens == 20
+    (row,) = lab.select("SELECT sum(silent_attempts) AS n FROM answer_costs WHERE arm = 'tool'")
+    assert row["n"] == 20
+
+
+@pytest.mark.parametrize(
+    ("ratio", "words"),
+    [(99.7, "100"), (1234.5, "1,234"), (0.00001234, "0.000012"), (0.0, "0"), (1.5, "1.5")],
+)
+def test_ratios_of_costs_have_no_exponent(ratio: float, words: str) -> None:
+    """`1e+02 times the cost` is nothing to quote."""
+    assert _times(ratio) == words
 
 
 def test_replayed_answers_cost_nothing_and_show_what_they_once_did(tmp_path: Path) -> None:

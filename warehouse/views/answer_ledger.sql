@@ -5,7 +5,7 @@ WITH spent AS (
     SELECT
         run_id,
         key,
-        count(*) AS attempts,
+        count(DISTINCT number) AS attempts,
         sum(input_tokens) AS input_tokens,
         sum(output_tokens) AS output_tokens,
         sum(cache_read_tokens) AS cache_read_tokens,
