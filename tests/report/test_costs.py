@@ -14,7 +14,7 @@ import pytest
 from tasks.analyse.token_cost import price_tokens
 from tasks.config import load_prices
 from tasks.report.cost_model import ArmCostPart, CostsPart
-from tasks.report.cost_words import _times, cost_rows, pair_rows, used_rows
+from tasks.report.cost_words import _times, claim_words, cost_rows, pair_rows, used_rows
 from tasks.report.load import load_report
 from tasks.report.markdown import render_markdown
 from tasks.report.model import Report
@@ -290,6 +290,17 @@ def test_one_silent_model_of_two_makes_a_lower_bound(tmp_path: Path) -> None:
 def test_ratios_of_costs_have_no_exponent(ratio: float, words: str) -> None:
     """`1e+02 times the cost` is nothing to quote."""
     assert _times(ratio) == words
+
+
+def test_counts_of_tasks_have_no_exponent(spent: tuple[EvaluationLab, Report]) -> None:
+    """`1.23e+03 of 2468 more` is nothing to quote."""
+    report = spent[1]
+    many = report.model_copy(update={"counts": report.counts.model_copy(update={"tasks": 2468})})
+    costs = costs_of(report).model_copy(update={"measure": "hit@5"})
+
+    words = claim_words(many, costs, costs.pairs[0])
+
+    assert words.startswith("tool: 1,234 of 2468 more than direct at hit@5, at 142 times the cost")
 
 
 def test_replayed_answers_cost_nothing_and_show_what_they_once_did(tmp_path: Path) -> None:
