@@ -9,6 +9,7 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from tasks.analyse.token_cost import price_tokens
@@ -290,6 +291,17 @@ def test_one_silent_model_of_two_makes_a_lower_bound(tmp_path: Path) -> None:
 def test_ratios_of_costs_have_no_exponent(ratio: float, words: str) -> None:
     """`1e+02 times the cost` is nothing to quote."""
     assert _times(ratio) == words
+
+
+def test_attempts_from_before_replaced_ones_were_kept_are_readable(tmp_path: Path) -> None:
+    """The column is not in older files, nor in the file of no rows beside them."""
+    lab = prepare(tmp_path)
+    report = lab.run().report
+    for path in (lab.warehouse / "attempts").glob("*.parquet"):
+        pq.write_table(pq.read_table(path).drop_columns(["was_replaced"]), path)
+
+    assert load_report(lab.warehouse, report.run_id).report.costs == report.costs
+    assert lab.run("reuse").report.counts.replayed == 40
 
 
 def test_counts_of_tasks_have_no_exponent(spent: tuple[EvaluationLab, Report]) -> None:
