@@ -123,6 +123,7 @@ def serve(
     from flows.server import start_server, use_server
 
     chosen = _choose(configs)
+    _refuse_unmeasurable(chosen, scratch)
     errors = people_console(stderr=True)
 
     def announce(line: str) -> None:
@@ -240,6 +241,22 @@ def _check_summary() -> None:
         raise UsageError(
             f"cannot append to $GITHUB_STEP_SUMMARY ({summary}): {error.strerror}"
         ) from None
+
+
+def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
+    """Refuse now what would fail every night.
+
+    Raises:
+        ColdrunError: A configuration is not frozen, or has no product, or no arm that runs it.
+    """
+    from tasks.history.commits import require_product
+    from tasks.history.conduct import require_product_arm
+    from tasks.run.prepare import load_evaluation
+
+    for path in configs:
+        evaluation = load_evaluation(path, scratch=scratch)
+        require_product(evaluation)
+        require_product_arm(evaluation.config)
 
 
 def _choose(configs: tuple[Path, ...]) -> list[Path]:

@@ -152,7 +152,7 @@ def find_nothing_new(
     if list_new(repository, tip, measured_before(evaluation, warehouse)):
         return None
     name = evaluation.frozen.name
-    text = f"{name}: nothing new, {tip[:12]} was measured before; nothing was executed"
+    text = f"{name}: nothing new, the tree of {tip[:12]} was measured before; nothing was executed"
     return Night(name=name, state="nothing_new", sentence=text, commit=tip)
 
 

@@ -238,3 +238,16 @@ def test_unknown_command_names_the_nearest(tmp_path: Path) -> None:
 
     assert done.exit_code == 2
     assert "No such command 'freze'. Did you mean 'freeze'?" in done.stderr
+
+
+def test_nightly_serve_refuses_what_would_fail_every_night(
+    call: Callable[..., str], tmp_path: Path
+) -> None:
+    """Said now, by the line that each night would say, and before a server is asked for."""
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG)
+    lab.write_arm("def answer(query):\n    return {'items': []}\n")
+    lab.write_tasks(10)
+    assert "coldrun freeze" in call("nightly", "serve", lab.config)
+    lab.freeze()
+    assert "has no [product]" in call("nightly", "serve", lab.config)
