@@ -132,7 +132,11 @@ class PointTeller:
         name = f"{event.commit.commit[:12]} {event.commit.subject[:60]}"
         match event.state:
             case "begins":
-                of = "" if self._commits is None else f" (of {counted(self._commits, 'commit')})"
+                of = ""
+                if self._commits is not None:
+                    is_repeat = event.number > self._commits
+                    of = f" (of {counted(self._commits, 'commit')})"
+                    of = " (once more, for the controls)" if is_repeat else of
                 line = f"point {event.number}{of}: {name}"
             case "known":
                 line = f"point {event.number}: {name}: {event.note}"
