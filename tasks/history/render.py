@@ -193,8 +193,9 @@ def _moves(change: StepChange) -> str:
 def _tail(history: History) -> Iterator[str]:
     if history.steps:
         yield (
-            "steps in tasks, net (up/down); p one-sided in the direction of the change, the gate "
-            "is 0.025; a step is `changed` only where it clears the noise floor too"
+            "steps in tasks, net (up/down); p one-sided in the direction of the change; a step is "
+            "`changed` where it clears the noise floor: net beyond its band at p ≤ 0.025, or more "
+            "tasks moved than repeats of one commit explain"
         )
     for step in history.steps:
         if step.status in ("changed", "bundle", "below_noise", "unverified", "confounded"):
