@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from pydantic import BaseModel, ConfigDict
 
+from tasks.analyse.evidence import Outcome
 from tasks.records import Role
-
-Verdict = Literal[
-    "measured", "inconclusive", "measured_nothing", "replayed", "did_not_run", "invalid"
-]
-Evidence = Literal["executed", "mixed", "replayed", "incomplete", "invalid"]
-Outcome = Literal["beats_nulls", "inconclusive", "measured_nothing", "refused"]
 
 
 class Part(BaseModel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tasks.analyse.decomposition import ControlMove, check_sum, judge_controls
-from tasks.analyse.judgement import Evidence, Verdict
+from tasks.analyse.evidence import Evidence, Verdict
 from tasks.freeze.distribution import describe_distribution
 from tasks.freeze.lock import FrozenPanel
 from tasks.history.journal import Entry

@@ -7,7 +7,8 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tasks.analyse.decomposition import StepStatus
-from tasks.analyse.judgement import Evidence, Part, Verdict
+from tasks.analyse.evidence import Evidence, Verdict
+from tasks.analyse.judgement import Part
 from tasks.records import Role
 from tasks.report.model import PanelPart, PointPart
 

@@ -6,7 +6,8 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tasks.analyse.judgement import BarPart, Evidence, GatePart, MeasurePart, Part, Verdict
+from tasks.analyse.evidence import Evidence, Verdict
+from tasks.analyse.judgement import BarPart, GatePart, MeasurePart, Part
 from tasks.records import Role
 from tasks.report.attribution_model import AblationPart, UsagePart
 from tasks.report.cost_model import CostsPart
