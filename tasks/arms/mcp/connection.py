@@ -1,6 +1,6 @@
 """A connection to one MCP server: the official SDK on an event loop of its own.
 
-How the messages get there is the transport's matter: `mcp_stdio` or `mcp_http`.
+How the messages get there is the transport's matter: `stdio` or `http`.
 """
 
 from __future__ import annotations
