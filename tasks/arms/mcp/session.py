@@ -11,7 +11,7 @@ from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 
-from tasks.arms.answer_text import SHORT_TEXT
+from tasks.arms.answer_text import SHORT_TEXT, shorten
 from tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.failures import find_failure
@@ -36,6 +36,8 @@ from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionSt
 
 LEAVE_SECONDS = 2.0
 MAX_FAILED_STARTS = 3
+SAID_LENGTH = 300
+"""How much of what a tool said stands in a reason, in characters."""
 
 
 def open_mcp_session(context: SessionContext) -> Session:
@@ -216,7 +218,7 @@ class McpSession:
             if time.monotonic() + call.every_seconds >= deadline:
                 raise ServerError(
                     f"{call.tool!r} was not ready after {call.timeout_seconds:g} s; it last said "
-                    f"{_shorten(said)}"
+                    f"{shorten(said, SAID_LENGTH)}"
                 )
             if self._aborted.wait(call.every_seconds):
                 raise ServerError("the session was ended")
@@ -229,7 +231,7 @@ class McpSession:
             re.search(pattern, said, re.IGNORECASE) for pattern in self.arm.infra_patterns
         )
         if result.isError and not is_waiting:
-            raise ServerError(f"{call.tool!r} failed: {_shorten(said)}")
+            raise ServerError(f"{call.tool!r} failed: {shorten(said, SAID_LENGTH)}")
         return not is_waiting
 
     def _try(self, question: Question) -> Tried:
@@ -269,7 +271,7 @@ class McpSession:
         failure: str | None
         if result.isError:
             said = self._conceal(_result_text(result))
-            failure = f"the tool reports an error: {_shorten(said)}"
+            failure = f"the tool reports an error: {shorten(said, SAID_LENGTH)}"
         else:
             failure = find_failure(
                 raw, self.arm, echoes=tuple(question_values(question.query).values())
@@ -329,8 +331,3 @@ class McpSession:
 def _result_text(result: CallToolResult) -> str:
     texts = [block.text for block in result.content if isinstance(block, TextContent)]
     return "\n".join(texts) if texts else str(result.structuredContent or "")
-
-
-def _shorten(text: str) -> str:
-    words = " ".join(text.split())
-    return repr(words if len(words) <= 300 else words[:300] + "…")
