@@ -31,6 +31,7 @@ from tasks.arms.answer_text import (
     read_protocol_line,
     shorten,
 )
+from tasks.arms.service.chat_protocol import read_completion
 from tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
 from tasks.git.paths import encode_path
 from tasks.records import AnswerKind
@@ -73,7 +74,7 @@ def parse_answer(
         if isinstance(arm, (McpArm, HttpArm)):
             found = _read_result(raw, arm)
         elif isinstance(arm, ChatArm):
-            found = _read_completion(raw, arm)
+            found = _read_output(read_completion(raw).content, arm)
         elif isinstance(arm, CommandArm) and arm.mode == "per-task":
             found = _read_output(raw, arm)
         else:
@@ -105,7 +106,8 @@ def protocol_items(line: dict[str, Any]) -> list[str]:
 
 
 def _read_output(raw: str, arm: ProcessArm) -> list[str]:
-    """The items of a program's output: by JSON path, by pattern, or one path a line."""
+    """The items of a program's output or of a model's text: by JSON path, by pattern, as JSON
+    (fenced or not), or one path a line."""
     if arm.items_regex is not None:
         return _match_lines([raw], arm)
     documents = list(json_documents([raw]))
@@ -130,16 +132,6 @@ def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
         "the output is prose, not one path a line; say how to read it with `items` (JSON path) or "
         f"`items_regex`; it begins {shorten(raw)}"
     )
-
-
-def _read_completion(raw: str, arm: ChatArm) -> list[str]:
-    """The items in the text of a model: JSON (fenced or not), by pattern, or one path a line."""
-    documents, texts = answer_parts(raw, arm)
-    if arm.items is None and arm.items_regex is None and not documents:
-        lines = [line.strip() for text in texts for line in text.splitlines() if line.strip()]
-        if not any(re.search(r"\s", line) for line in lines):
-            return lines
-    return _read_output(texts[0], arm)
 
 
 def _read_result(raw: str, arm: McpArm | HttpArm) -> list[str]:
