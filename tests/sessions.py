@@ -16,6 +16,7 @@ import pytest
 
 from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
 from tasks.arms.command import open_command_session
+from tasks.arms.parse import parse_answer
 from tasks.config import CommandArm, ProcessArm, ProductConfig
 from tasks.git.repository import Repository
 from tasks.records import Question
@@ -182,6 +183,15 @@ class Lab:
 def ask(session: Session, query: str = "where is a?", *, name: str = "q1") -> Any:
     """The reply to one question."""
     return session.ask(Question(id=name, query=query, answer="ranking", k=5, seed=7))
+
+
+def items(session: Any, reply: Any) -> tuple[str, ...]:
+    """The items of a reply, read as scoring reads them."""
+    parsed = parse_answer(
+        reply.raw, session.context.arm, answer="ranking", corpus_dir=session.start.corpus_dir
+    )
+    assert parsed.problem is None
+    return parsed.items
 
 
 @contextmanager

@@ -15,10 +15,9 @@ import pytest
 
 from tasks.arms.base import Session
 from tasks.arms.mcp.session import open_mcp_session
-from tasks.arms.parse import parse_answer
 from tasks.config import McpArm
 from tasks.errors import ConfigError
-from tests.sessions import Lab, ask, is_gone
+from tests.sessions import Lab, ask, is_gone, items
 
 SERVER = '''
 import json, os, pathlib, re, subprocess, sys, time
@@ -99,15 +98,6 @@ def make_arm(lab: Lab, *arguments: str, **values: Any) -> McpArm:
 
 def open_server(lab: Lab, *arguments: str, **values: Any) -> Session:
     return open_mcp_session(lab.context(make_arm(lab, *arguments, **values)))
-
-
-def items(session: Any, reply: Any) -> tuple[str, ...]:
-    """The items of a reply, read as scoring reads them."""
-    parsed = parse_answer(
-        reply.raw, session.context.arm, answer="ranking", corpus_dir=session.start.corpus_dir
-    )
-    assert parsed.problem is None
-    return parsed.items
 
 
 @pytest.fixture(scope="module")

@@ -15,10 +15,9 @@ import pytest
 
 from tasks.arms.base import Session
 from tasks.arms.mcp.session import open_mcp_session
-from tasks.arms.parse import parse_answer
 from tasks.config import McpArm
 from tests.services import Service, run_service
-from tests.sessions import Lab, ask, is_gone
+from tests.sessions import Lab, ask, is_gone, items
 
 SERVER = '''
 import os, pathlib, re, socket, sys, time
@@ -167,14 +166,6 @@ def open_server(lab: Lab, url: str, **values: Any) -> Session:
         "startup_timeout_seconds": 20,
     }
     return open_mcp_session(lab.context(McpArm(**{**defaults, **values})))
-
-
-def items(session: Any, reply: Any) -> tuple[str, ...]:
-    parsed = parse_answer(
-        reply.raw, session.context.arm, answer="ranking", corpus_dir=session.start.corpus_dir
-    )
-    assert parsed.problem is None
-    return parsed.items
 
 
 def test_remote_server_is_asked(lab: Lab, remote: Service) -> None:

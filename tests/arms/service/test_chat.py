@@ -19,7 +19,7 @@ from tasks.arms.service.chat_protocol import read_completion_usage
 from tasks.config import ChatArm
 from tasks.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
-from tests.sessions import Lab, ask
+from tests.sessions import Lab, ask, items
 
 MODEL = (
     SERVICE
@@ -103,14 +103,6 @@ def open_model(lab: Lab, url: str, **values: Any) -> Session:
         "timeout_seconds": 20,
     }
     return open_chat_session(lab.context(ChatArm(**{**defaults, **values})))
-
-
-def items(session: Any, reply: Any) -> tuple[str, ...]:
-    parsed = parse_answer(
-        reply.raw, session.context.arm, answer="ranking", corpus_dir=session.start.corpus_dir
-    )
-    assert parsed.problem is None
-    return parsed.items
 
 
 def test_direct_call_is_one_attempt_with_its_tokens(

@@ -17,12 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from tasks.arms.base import Session
-from tasks.arms.parse import parse_answer
 from tasks.arms.service.http import open_http_session
 from tasks.config import HttpArm
 from tasks.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
-from tests.sessions import Lab, ask, is_gone
+from tests.sessions import Lab, ask, is_gone, items
 
 
 @pytest.fixture(scope="module")
@@ -45,15 +44,6 @@ def make_arm(url: str, **values: Any) -> HttpArm:
 
 def open_service(lab: Lab, url: str, **values: Any) -> Session:
     return open_http_session(lab.context(make_arm(url, **values)))
-
-
-def items(session: Any, reply: Any) -> tuple[str, ...]:
-    """The items of a reply, read as scoring reads them."""
-    parsed = parse_answer(
-        reply.raw, session.context.arm, answer="ranking", corpus_dir=session.start.corpus_dir
-    )
-    assert parsed.problem is None
-    return parsed.items
 
 
 def test_question_is_posted_and_items_are_read(lab: Lab, service: Service) -> None:
