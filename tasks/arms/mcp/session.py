@@ -174,7 +174,7 @@ class McpSession:
                 max_line_bytes=arm.max_output_bytes,
             )
         if self._settings is None:
-            self._settings = read_settings(arm, url=arm.url.replace("{port}", "1"))
+            self._settings = read_settings(arm)
         server = None
         if arm.argv:
             try:

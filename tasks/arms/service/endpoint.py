@@ -133,7 +133,7 @@ def open_endpoint(arm: ServerArm, workspace: Workspace) -> Endpoint:
     Raises:
         ConfigError: A variable that a header needs is not set, or a certificate cannot be read.
     """
-    settings = read_settings(arm, url=(arm.url or "").replace("{port}", "1"))
+    settings = read_settings(arm)
     return Endpoint(
         arm=arm,
         workspace=workspace,

@@ -49,7 +49,7 @@ class HttpSettings:
         return text
 
 
-def read_settings(arm: ServerArm, *, url: str) -> HttpSettings:
+def read_settings(arm: ServerArm) -> HttpSettings:
     """Fill the arm's headers, and choose proxy and certificates from what it declares.
 
     Raises:
@@ -71,7 +71,7 @@ def read_settings(arm: ServerArm, *, url: str) -> HttpSettings:
     kept = sorted((text for text in secrets if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
     return HttpSettings(
         headers=headers,
-        proxy=_choose_proxy(arm, url),
+        proxy=_choose_proxy(arm),
         certificates=_read_certificates(arm),
         secrets=tuple(kept),
     )
@@ -85,8 +85,8 @@ def _declared(arm: ServerArm, name: str) -> str | None:
     return None
 
 
-def _choose_proxy(arm: ServerArm, url: str) -> str | None:
-    parts = urlsplit(url)
+def _choose_proxy(arm: ServerArm) -> str | None:
+    parts = urlsplit(arm.url or "")
     proxy = _declared(arm, f"{parts.scheme.upper()}_PROXY") or _declared(arm, "ALL_PROXY")
     outside = _declared(arm, "NO_PROXY")
     if proxy is None or _is_outside(parts.hostname or "", outside or ""):
