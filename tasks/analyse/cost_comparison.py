@@ -17,8 +17,8 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.intervals import Interval, mean_interval, mean_intervals
-from tasks.analyse.paired_intervals import bonett_price_interval
+from tasks.analyse.intervals import Interval, mean_intervals
+from tasks.analyse.paired_intervals import paired_interval
 from tasks.analyse.pareto import (
     Dominance,
     Standing,
@@ -138,26 +138,6 @@ def compare_costs(
         on_frontier=on_frontier,
         confidence=confidence,
     )
-
-
-def paired_interval(differences: FloatArray, seed: int, *, confidence: float = 0.95) -> Interval:
-    """The interval of a paired mean difference: Bonett–Price where every task goes up, down or
-    stays, else BCa bootstrap. Shape (tasks,), scores in [0, 1] subtracted. A fraction of one task
-    alone bounds nothing.
-    """
-    differences = without_dust(differences)
-    if bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
-        up, down = int((differences > 0).sum()), int((differences < 0).sum())
-        return bonett_price_interval(up, down, len(differences), confidence)
-    if len(differences) == 1:
-        return Interval(-1.0, 1.0)
-    return mean_interval(differences, seed, confidence=confidence)
-
-
-def without_dust(differences: FloatArray) -> FloatArray:
-    """Differences of scores without what adding fractions in another order leaves."""
-    rounded: FloatArray = np.round(differences, 12)
-    return rounded
 
 
 def _pair(

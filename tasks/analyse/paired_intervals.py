@@ -13,9 +13,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import asin, inf, sqrt
 
+import numpy as np
+from numpy.typing import NDArray
 from scipy import optimize, special
 
-from tasks.analyse.intervals import Interval, clopper_pearson_interval, wilson_interval
+from tasks.analyse.intervals import (
+    Interval,
+    clopper_pearson_interval,
+    mean_interval,
+    wilson_interval,
+)
+
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +65,26 @@ def bonett_price_interval(up: int, down: int, n: int, confidence: float = 0.95) 
     difference = p_up - p_down
     half = _quantile(confidence) * sqrt((p_up + p_down - difference**2) / (n + 2))
     return Interval(max(-1.0, difference - half), min(1.0, difference + half))
+
+
+def paired_interval(differences: FloatArray, seed: int, *, confidence: float = 0.95) -> Interval:
+    """The interval of a paired mean difference: Bonett–Price where every task goes up, down or
+    stays, else BCa bootstrap. Shape (tasks,), scores in [0, 1] subtracted. A fraction of one task
+    alone bounds nothing.
+    """
+    differences = without_dust(differences)
+    if bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
+        up, down = int((differences > 0).sum()), int((differences < 0).sum())
+        return bonett_price_interval(up, down, len(differences), confidence)
+    if len(differences) == 1:
+        return Interval(-1.0, 1.0)
+    return mean_interval(differences, seed, confidence=confidence)
+
+
+def without_dust(differences: FloatArray) -> FloatArray:
+    """Differences of scores without what adding fractions in another order leaves."""
+    rounded: FloatArray = np.round(differences, 12)
+    return rounded
 
 
 def wald_paired_interval(up: int, down: int, n: int, confidence: float = 0.95) -> Interval:

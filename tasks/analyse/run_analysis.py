@@ -12,7 +12,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tasks.analyse.cost_comparison import paired_interval
 from tasks.analyse.evidence import (
     Evidence,
     EvidenceFacts,
@@ -28,6 +27,7 @@ from tasks.analyse.judgement import AgainstPart, BarPart, GatePart, MeasurePart
 from tasks.analyse.measures import Measure, parse_measure
 from tasks.analyse.multiplicity import adjust_holm
 from tasks.analyse.nulls import null_scores, permuted_scores
+from tasks.analyse.paired_intervals import paired_interval
 from tasks.analyse.power import minimum_detectable_effect
 from tasks.analyse.repeats import Repeats, describe_repeats
 from tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
