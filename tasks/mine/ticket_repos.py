@@ -48,7 +48,7 @@ from tasks.mine.ticket_log import (
     derive_text,
     read_repository_tickets,
 )
-from tasks.plain import counted
+from tasks.plain import counted, noun
 from tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
 
 _ALMOST_ALL = 0.95
@@ -367,7 +367,7 @@ def _notes(
         more = f" and {len(empty) - _NAMED} more" if len(empty) > _NAMED else ""
         notes.append(
             f"{_repositories(len(empty))} without a commit cannot be an answer and "
-            f"{'is' if len(empty) == 1 else 'are'} left out: {', '.join(empty[:_NAMED])}{more}"
+            f"{noun(len(empty), 'is', 'are')} left out: {', '.join(empty[:_NAMED])}{more}"
         )
     if panel.base is None:
         notes.append(
@@ -382,6 +382,6 @@ def _notes(
             what = counted(unknown, "ticket")
             notes.append(f"commits name {what} that the tickets file does not have")
     if begun:
-        are = "is" if len(begun) == 1 else "are"
+        are = noun(len(begun), "is", "are")
         notes.append(f"{counted(len(begun), 'ticket')} named before base {are} left out")
     return notes
