@@ -243,11 +243,11 @@ def count_openings(openings: Sequence[Opening]) -> int:
 
 
 def opening_words(opening: Opening, openings: Sequence[Opening], allowed: int) -> str:
-    """Which opening a result is of, e.g. "opening 2 of 1 allowed (override)"."""
-    counted = count_openings([other for other in openings if other.number <= opening.number])
-    what = f"opening {counted} of {allowed} declared"
+    """Which opening a result is of, e.g. "opening 2 of 1 declared, by override"."""
+    used = count_openings([other for other in openings if other.number <= opening.number])
+    what = f"opening {used} of {allowed} declared"
     if not opening.is_counted:
-        what = f"no opening ({opening.status}; {counted} of {allowed} declared are used)"
+        what = f"no opening ({opening.status}; {used} of {allowed} declared are used)"
     flags = [
         *(["by override"] if opening.is_override else []),
         *(["task level: the sealed part is dev from now on"] if opening.is_task_level else []),
