@@ -102,15 +102,14 @@ def command(
 def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, Any] | None:
     """The lock of the newest run of this evaluation: of this file, or of a panel its lock knows."""
     from tasks.errors import LockError
-    from tasks.freeze.lock import read_lock
+    from tasks.freeze.lock import frozen_digests, read_lock
     from warehouse.reader import connect, select_rows
 
     if not warehouse.exists():
         return None
     panels: list[str] = []
     with suppress(LockError):
-        lock = read_lock(files)
-        panels = [lock["panel"]["digest"], *(entry["digest"] for entry in lock.get("history", []))]
+        panels = frozen_digests(read_lock(files))
     rows = select_rows(
         connect(warehouse),
         "SELECT manifest FROM runs WHERE panel_digest IN (SELECT unnest(?)) "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,11 @@ def _is_whole(lock: dict[str, Any]) -> bool:
         and isinstance(panel.get("corpus"), dict)
         and isinstance(lock.get("settings"), dict)
     )
+
+
+def frozen_digests(lock: Mapping[str, Any]) -> list[str]:
+    """The hashes of the panel that is frozen now, and of those that this lock replaced."""
+    return [lock["panel"]["digest"], *(entry["digest"] for entry in lock.get("history", []))]
 
 
 def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:

@@ -35,7 +35,7 @@ from tasks.freeze.ledger import (
     note_beginning,
     read_ledger,
 )
-from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
+from tasks.freeze.lock import EvaluationFiles, FrozenPanel, frozen_digests, read_frozen_panel
 from tasks.freeze.sealed import SealedPart, read_sealed
 from tasks.git.identity import find_user
 from tasks.holdout.private import SessionWatch, private_warehouse
@@ -291,12 +291,11 @@ def count_configurations(warehouse: Path, lock: Mapping[str, Any]) -> int:
     """
     if not warehouse.exists():
         return 0
-    digests = [lock["panel"]["digest"], *(entry["digest"] for entry in lock.get("history", []))]
     rows = select_rows(
         connect(warehouse),
         "SELECT lock_digest, product_tree, manifest FROM runs "
         "WHERE panel_digest IN (SELECT unnest(?))",
-        [digests],
+        [frozen_digests(lock)],
     )
     tried: set[str] = set()
     for row in rows:
