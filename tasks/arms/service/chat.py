@@ -27,7 +27,7 @@ from tasks.arms.service.chat_protocol import (
 )
 from tasks.arms.service.endpoint import Endpoint, open_endpoint
 from tasks.arms.templates import fill_arguments, fill_text, question_values
-from tasks.arms.workspace.isolation import Workspace, open_workspace
+from tasks.arms.workspace.isolation import Workspace
 from tasks.config import ChatArm
 from tasks.errors import ConfigError
 from tasks.records import Attempt, ComponentEvent, Question, Reply, SessionEnd, SessionStart
@@ -55,14 +55,8 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     arm = context.arm
     if not isinstance(arm, ChatArm):
         raise ConfigError(f"arm {arm.name!r} is of kind {arm.kind!r}, not `chat`")
-    workspace = open_workspace(context, arm, root=root)
-    try:
-        endpoint = open_endpoint(arm, workspace)
-    except BaseException:
-        workspace.finish()
-        raise
-    session = ChatSession(context=context, arm=arm, workspace=workspace, endpoint=endpoint)
-    return begin_session(session, context)
+    endpoint = open_endpoint(context, arm, root)
+    return begin_session(ChatSession(context=context, arm=arm, endpoint=endpoint), context)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +80,6 @@ class ChatSession:
 
     context: SessionContext
     arm: ChatArm
-    workspace: Workspace
     endpoint: Endpoint
     _start: SessionStart = field(default_factory=SessionStart)
     _listing: str = ""
@@ -94,6 +87,11 @@ class ChatSession:
     _warnings: list[str] = field(default_factory=list)
     _end: SessionEnd | None = None
     _busy: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The session's folders."""
+        return self.endpoint.workspace
 
     @property
     def start(self) -> SessionStart:

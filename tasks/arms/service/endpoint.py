@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
+from tasks.arms.base import SessionContext
 from tasks.arms.service.exchange import ENDED, Exchanger, Posted
 from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
 from tasks.arms.service.settings import read_settings
-from tasks.arms.workspace.isolation import Workspace
+from tasks.arms.workspace.isolation import Workspace, open_workspace
 from tasks.config import ServerArm
 from tasks.records import SessionEnd
 
@@ -127,13 +129,23 @@ class Endpoint:
             server.end()
 
 
-def open_endpoint(arm: ServerArm, workspace: Workspace) -> Endpoint:
-    """The endpoint of one session; nothing is started or asked yet.
+def open_endpoint(context: SessionContext, arm: ServerArm, root: Path | None) -> Endpoint:
+    """The endpoint of one session, in a workspace at `root` or at a new place; nothing is started
+    or asked yet.
 
     Raises:
-        ConfigError: A variable that a header needs is not set, or a certificate cannot be read.
+        ConfigError: A variable that a header needs is not set, a certificate cannot be read, or a
+            declared file is missing.
+        UsageError: The scratch folder lies inside a git repository.
+        StorageError: The scratch folder cannot be written.
+        RepositoryError: The corpus cannot be read.
     """
-    settings = read_settings(arm)
+    workspace = open_workspace(context, arm, root=root)
+    try:
+        settings = read_settings(arm)
+    except BaseException:
+        workspace.finish()
+        raise
     return Endpoint(
         arm=arm,
         workspace=workspace,

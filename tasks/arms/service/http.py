@@ -14,7 +14,7 @@ from tasks.arms.parse import parse_answer
 from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
 from tasks.arms.service.endpoint import Endpoint, open_endpoint
 from tasks.arms.templates import fill_arguments, question_values
-from tasks.arms.workspace.isolation import Workspace, open_workspace
+from tasks.arms.workspace.isolation import Workspace
 from tasks.config import HttpArm
 from tasks.errors import ConfigError
 from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
@@ -40,14 +40,8 @@ def _open(context: SessionContext, root: Path | None) -> WorkspaceSession:
     arm = context.arm
     if not isinstance(arm, HttpArm):
         raise ConfigError(f"arm {arm.name!r} is of kind {arm.kind!r}, not `http`")
-    workspace = open_workspace(context, arm, root=root)
-    try:
-        endpoint = open_endpoint(arm, workspace)
-    except BaseException:
-        workspace.finish()
-        raise
-    session = HttpSession(context=context, arm=arm, workspace=workspace, endpoint=endpoint)
-    return begin_session(session, context)
+    endpoint = open_endpoint(context, arm, root)
+    return begin_session(HttpSession(context=context, arm=arm, endpoint=endpoint), context)
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -56,11 +50,15 @@ class HttpSession:
 
     context: SessionContext
     arm: HttpArm
-    workspace: Workspace
     endpoint: Endpoint
     _start: SessionStart = field(default_factory=SessionStart)
     _end: SessionEnd | None = None
     _busy: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def workspace(self) -> Workspace:
+        """The session's folders."""
+        return self.endpoint.workspace
 
     @property
     def start(self) -> SessionStart:
