@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from tasks.analyse.drift import Drift, judge_drift
 from tasks.analyse.gate import GATE_ALPHA
-from tasks.analyse.intervals import mean_interval
 from tasks.analyse.paired import sign_flip_p
-from tasks.analyse.paired_intervals import bonett_price_interval
+from tasks.analyse.paired_intervals import paired_interval
 from tasks.analyse.pooled_noise import PooledFloor, has_unusual_flips
 from tasks.records import Role
 
@@ -128,10 +127,7 @@ def compare_scores(before: Mapping[str, float], after: Mapping[str, float], *, s
     down = tuple(task for task, value in zip(tasks, differences, strict=True) if value < 0)
     total = float(differences.sum())
     n = len(tasks)
-    if bool(np.isin(differences, (-1.0, 0.0, 1.0)).all()):
-        rate = bonett_price_interval(len(up), len(down), n)
-    else:
-        rate = mean_interval(differences, seed)
+    rate = paired_interval(differences, seed)
     return Change(
         n=n,
         before=float(first.sum()),

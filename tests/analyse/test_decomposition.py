@@ -156,6 +156,12 @@ def test_fractional_scores_are_summed_and_tested_by_sign_flips() -> None:
     assert clears_noise(change, None)
 
 
+def test_fraction_of_one_task_bounds_no_change() -> None:
+    """One task has no spread that an interval could come from."""
+    change = compare_scores({"a": 0.25}, {"a": 0.75}, seed=0)
+    assert (change.difference, change.low, change.high) == (0.5, -1, 1)
+
+
 def test_points_without_a_common_task_are_refused() -> None:
     """There is nothing to pair."""
     with pytest.raises(ValueError, match="common task"):
