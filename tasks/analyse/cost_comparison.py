@@ -26,7 +26,7 @@ from tasks.analyse.pareto import (
     judge_dominance,
     mark_points,
 )
-from tasks.analyse.ratios import RatioDifference, compare_cost_ratios
+from tasks.analyse.ratios import RatioDifference, compare_all_cost_ratios
 
 FloatArray = NDArray[np.float64]
 
@@ -106,30 +106,29 @@ def compare_costs(
         for first, second in combinations(arms, 2)
     ]
     place = {arm.name: column for column, arm in enumerate(arms)}
-    columns = np.column_stack([arm.costs for arm in arms])
-    intervals = mean_intervals(
-        columns,
-        seed,
-        pairs=[(place[first.name], place[second.name]) for first, second in ordered],
-        confidence=confidence,
-    )[len(arms) :]
+    places = [(place[first.name], place[second.name]) for first, second in ordered]
+    scores = np.column_stack([arm.scores for arm in arms])
+    costs = np.column_stack([arm.costs for arm in arms])
+    intervals = mean_intervals(costs, seed, pairs=places, confidence=confidence)[len(arms) :]
+    ratios = compare_all_cost_ratios(scores, costs, places, seed=seed)
     pairs = tuple(
         _pair(
             first,
             second,
             cost,
+            ratio,
             margin=max(1.0, margin_tasks, first.noise_tasks, second.noise_tasks),
             confidence=confidence,
             seed=seed,
         )
-        for (first, second), cost in zip(ordered, intervals, strict=True)
+        for (first, second), cost, ratio in zip(ordered, intervals, ratios, strict=True)
     )
     names = [arm.name for arm in arms]
     on_frontier = None
     if not any(arm.is_lower_bound for arm in arms):
         on_frontier = bootstrap_frontier(
-            {arm.name: [float(score) for score in arm.scores] for arm in arms},
-            {arm.name: [float(cost) for cost in arm.costs] for arm in arms},
+            {arm.name: arm.scores for arm in arms},
+            {arm.name: arm.costs for arm in arms},
             seed=seed,
         ).on_frontier
     return CostComparison(
@@ -144,6 +143,7 @@ def _pair(
     first: CostedArm,
     second: CostedArm,
     cost: Interval,
+    score_per_cost: RatioDifference | None,
     *,
     margin: float,
     confidence: float,
@@ -166,11 +166,7 @@ def _pair(
         cost_difference=float((first.costs - second.costs).mean()),
         cost=cost,
         cost_ratio=spent / other if other > 0 and is_known else None,
-        score_per_cost=compare_cost_ratios(
-            first.scores, first.costs, second.scores, second.costs, seed=seed
-        )
-        if is_known
-        else None,
+        score_per_cost=score_per_cost if is_known else None,
         verdict=judge_dominance(
             accuracy, cost, accuracy_margin=margin / len(differences), cost_margin=0.0
         ),

@@ -142,8 +142,8 @@ class JointBootstrap:
 
 
 def bootstrap_frontier(
-    accuracies: Mapping[str, Sequence[float]],
-    costs: Mapping[str, Sequence[float]],
+    accuracies: Mapping[str, Sequence[float] | FloatArray],
+    costs: Mapping[str, Sequence[float] | FloatArray],
     *,
     seed: int,
     resamples: int = 9999,

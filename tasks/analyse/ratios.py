@@ -100,17 +100,46 @@ def compare_cost_ratios(
     first, second = _check(scores, costs_usd), _check(other_scores, other_costs_usd)
     if len(first[0]) != len(second[0]):
         raise ValueError(f"paired arms need the same tasks: {len(first[0])}, {len(second[0])}")
-    columns = np.column_stack([*first, *second])
-    means = resample_means(columns, seed=seed, resamples=resamples)
-    totals = columns.sum(axis=0)
-    if min(totals[1], totals[3]) <= 0 or means[:, [1, 3]].min() <= 0:
-        return None
-    differences = means[:, 0] / means[:, 1] - means[:, 2] / means[:, 3]
-    low, high = percentile_limits(differences)
-    return RatioDifference(
-        difference=float(totals[0] / totals[1] - totals[2] / totals[3]),
-        interval=Interval(low, high),
-    )
+    scored, spent = (np.column_stack(columns) for columns in zip(first, second, strict=True))
+    return compare_all_cost_ratios(scored, spent, [(0, 1)], seed=seed, resamples=resamples)[0]
+
+
+def compare_all_cost_ratios(
+    scores: FloatArray,
+    costs_usd: FloatArray,
+    pairs: Sequence[tuple[int, int]],
+    *,
+    seed: int,
+    resamples: int = 9999,
+) -> list[RatioDifference | None]:
+    """`compare_cost_ratios` for many pairs of arms, which share the bootstrap's draws.
+
+    Args:
+        scores: Shape (tasks, arms).
+        costs_usd: Same shape, from 0.
+        pairs: Columns (first, second).
+
+    Raises:
+        ValueError: A cost is negative, or there is no task.
+    """
+    for score, cost in zip(scores.T, costs_usd.T, strict=True):
+        _check(score, cost)
+    means = resample_means(np.column_stack([scores, costs_usd]), seed=seed, resamples=resamples)
+    total_scores, total_costs = scores.sum(axis=0), costs_usd.sum(axis=0)
+    mean_scores, mean_costs = np.hsplit(means, 2)
+
+    def compare(a: int, b: int) -> RatioDifference | None:
+        if min(total_costs[a], total_costs[b]) <= 0 or mean_costs[:, [a, b]].min() <= 0:
+            return None
+        low, high = percentile_limits(
+            mean_scores[:, a] / mean_costs[:, a] - mean_scores[:, b] / mean_costs[:, b]
+        )
+        return RatioDifference(
+            difference=float(total_scores[a] / total_costs[a] - total_scores[b] / total_costs[b]),
+            interval=Interval(low, high),
+        )
+
+    return [compare(first, second) for first, second in pairs]
 
 
 def _jackknife_error(score: FloatArray, cost: FloatArray) -> float | None:
