@@ -31,6 +31,7 @@ from tasks.arms.line_protocol import (
     shorten_line,
 )
 from tasks.arms.parse import parse_answer
+from tasks.arms.starts import Starts
 from tasks.arms.templates import fill_text, question_values
 from tasks.arms.workspace.isolation import Workspace
 from tasks.config import CommandArm
@@ -46,8 +47,6 @@ from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionSt
 
 LEAVE_SECONDS = 2.0
 """How long a session that was told `bye` may take to leave by itself."""
-MAX_FAILED_STARTS = 3
-"""After so many starts in a row that failed, the session is not started again."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -71,9 +70,7 @@ class LineSession:
     workspace: Workspace
     _start: SessionStart = field(default_factory=SessionStart)
     _child: Child | None = None
-    _start_failure: str | None = None
-    _failed_starts: int = 0
-    _restarts: int = 0
+    _starts: Starts = field(default_factory=Starts)
     _invalid: dict[str, None] = field(default_factory=dict)
     _warnings: dict[str, None] = field(default_factory=dict)
     _end: SessionEnd | None = None
@@ -115,7 +112,7 @@ class LineSession:
                     left,
                     invalid=(*self._invalid, *left.invalid),
                     warnings=(*self._warnings, *left.warnings),
-                    restarts=self._restarts,
+                    restarts=self._starts.restarts,
                 )
             return self._end
 
@@ -127,23 +124,22 @@ class LineSession:
         """Start the process and wait until it is ready; a failure is kept for the next answer."""
         began = time.monotonic()
         nonce = secrets.token_hex(16)
-        self._start_failure = None
+        self._starts.begin()
         try:
             start = self._greet(nonce, began)
         except (ChildEndedError, ProtocolError) as error:
-            self._start_failure = f"the session did not start: {error}"
+            self._starts.fail(f"the session did not start: {error}")
         except ChildTimeoutError:
             limit = self.arm.startup_timeout_seconds
-            self._start_failure = f"the session was not ready after {limit:g} s"
+            self._starts.fail(f"the session was not ready after {limit:g} s")
         except ChildOversizedError as error:
-            self._start_failure = f"the session did not start: it wrote {error}"
+            self._starts.fail(f"the session did not start: it wrote {error}")
         except (OSError, ValueError) as error:
-            self._start_failure = f"{self.arm.argv[0]!r} cannot be started: {error}"
-        if self._start_failure is not None:
-            self._failed_starts += 1
+            self._starts.fail(f"{self.arm.argv[0]!r} cannot be started: {error}")
+        if self._starts.failure is not None:
             self._end_child()
             return SessionStart(startup_seconds=time.monotonic() - began)
-        self._failed_starts = 0
+        self._starts.succeed()
         for reason in find_mismatches(start, point=self.context.point, nonce=nonce):
             self._invalid[reason] = None
         return start
@@ -220,11 +216,10 @@ class LineSession:
             if child.is_alive:
                 self._warnings["wrote a line that nobody asked for, and was started again"] = None
             self._end_child()
-        elif self._failed_starts >= MAX_FAILED_STARTS:
-            return f"{self._start_failure} ({self._failed_starts} times; given up)"
-        self._restarts += 1
+        elif self._starts.refusal is not None:
+            return self._starts.refusal
         self._start_child()
-        return "the session was ended" if self._is_aborted else self._start_failure
+        return "the session was ended" if self._is_aborted else self._starts.failure
 
     def _exchange(self, child: Child, exchange: _Exchange, log_start: int) -> Tried:
         question = exchange.question

@@ -28,6 +28,7 @@ from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
 from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
 from tasks.arms.service.settings import HttpSettings, read_settings
 from tasks.arms.service.variables import require_variables
+from tasks.arms.starts import Starts
 from tasks.arms.templates import fill_arguments, fill_text, question_values
 from tasks.arms.workspace.isolation import Workspace, open_workspace
 from tasks.config import McpArm, ToolCall
@@ -35,7 +36,6 @@ from tasks.errors import ConfigError
 from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 LEAVE_SECONDS = 2.0
-MAX_FAILED_STARTS = 3
 SAID_LENGTH = 300
 """How much of what a tool said stands in a reason, in characters."""
 
@@ -77,9 +77,7 @@ class McpSession:
     _server: ServerConnection | None = None
     _listener: ListeningServer | None = None
     _settings: HttpSettings | None = None
-    _start_failure: str | None = None
-    _failed_starts: int = 0
-    _restarts: int = 0
+    _starts: Starts = field(default_factory=Starts)
     _stray_lines: int = 0
     _end: SessionEnd | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -120,14 +118,14 @@ class McpSession:
                     lines, are = ("line", "is") if self._stray_lines == 1 else ("lines", "are")
                     noise = (f"wrote {self._stray_lines} {lines} to stdout that {are} no message",)
                 self._end = replace(
-                    left, warnings=(*noise, *left.warnings), restarts=self._restarts
+                    left, warnings=(*noise, *left.warnings), restarts=self._starts.restarts
                 )
             return self._end
 
     def _start_server(self) -> SessionStart:
         """Start and prepare the server; a failure is kept for the next answer."""
         began = time.monotonic()
-        self._start_failure = None
+        self._starts.begin()
         name: str | None = None
         ready = began
         try:
@@ -147,10 +145,9 @@ class McpSession:
                     )
             for call in self.arm.prepare:
                 self._prepare(server, call)
-            self._failed_starts = 0
+            self._starts.succeed()
         except ServerError as error:
-            self._start_failure = f"the session did not start: {error}"
-            self._failed_starts += 1
+            self._starts.fail(f"the session did not start: {error}")
             self._end_server()
         return SessionStart(
             startup_seconds=(ready if name else time.monotonic()) - began,
@@ -299,11 +296,10 @@ class McpSession:
             if self._server.is_alive:
                 return None
             self._end_server()
-        elif self._failed_starts >= MAX_FAILED_STARTS:
-            return f"{self._start_failure} ({self._failed_starts} times; given up)"
-        self._restarts += 1
+        elif self._starts.refusal is not None:
+            return self._starts.refusal
         self._start_server()
-        return "the session was ended" if self._aborted.is_set() else self._start_failure
+        return "the session was ended" if self._aborted.is_set() else self._starts.failure
 
     def _conceal(self, text: str) -> str:
         return text if self._settings is None else self._settings.conceal(text)

@@ -12,11 +12,10 @@ from tasks.arms.base import SessionContext
 from tasks.arms.service.exchange import ENDED, Exchanger, Posted
 from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
 from tasks.arms.service.settings import read_settings
+from tasks.arms.starts import Starts
 from tasks.arms.workspace.isolation import Workspace, open_workspace
 from tasks.config import ServerArm
 from tasks.records import SessionEnd
-
-MAX_FAILED_STARTS = 3
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -28,9 +27,7 @@ class Endpoint:
     workspace: Workspace
     exchanger: Exchanger
     _server: ListeningServer | None = None
-    _start_failure: str | None = None
-    _failed_starts: int = 0
-    _starts: int = 0
+    _starts: Starts = field(default_factory=Starts)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _aborted: threading.Event = field(default_factory=threading.Event)
 
@@ -84,7 +81,7 @@ class Endpoint:
         """End the server, and look at what was left behind."""
         self._end_server()
         left = self.workspace.finish(self.arm.writes)
-        return replace(left, restarts=max(0, self._starts - 1))
+        return replace(left, restarts=self._starts.restarts)
 
     def _ensure_server(self) -> str | None:
         """Have a live server, or say why there is none."""
@@ -94,13 +91,13 @@ class Endpoint:
             if self._server.is_alive:
                 return None
             self._end_server()
-        elif self._failed_starts >= MAX_FAILED_STARTS:
-            return f"{self._start_failure} ({self._failed_starts} times; given up)"
+        elif self._starts.refusal is not None:
+            return self._starts.refusal
         self._start()
-        return ENDED if self.is_aborted else self._start_failure
+        return ENDED if self.is_aborted else self._starts.failure
 
     def _start(self) -> None:
-        self._starts += 1
+        self._starts.begin()
         try:
             start_server(
                 self.arm.argv,
@@ -109,12 +106,10 @@ class Endpoint:
                 on_started=self._keep,
             )
         except ServerStartError as error:
-            self._start_failure = f"the session did not start: {error}"
-            self._failed_starts += 1
+            self._starts.fail(f"the session did not start: {error}")
             self._end_server()
         else:
-            self._start_failure = None
-            self._failed_starts = 0
+            self._starts.succeed()
 
     def _keep(self, server: ListeningServer) -> None:
         with self._lock:
