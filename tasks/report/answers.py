@@ -15,8 +15,8 @@ from tasks.config import ArmConfig, Config
 from tasks.errors import UsageError
 from tasks.plain import counted
 from tasks.records import Task
-from tasks.report.build import ParseAnswer
 from tasks.report.markdown import code, inert, outline
+from tasks.report.scored import ParseAnswer, read_capture
 from tasks.report.words import short_digest
 from tasks.run.capture import Capture
 from tasks.run.record import RunRecord
@@ -201,11 +201,7 @@ def _row(
     measure = parse_measure(config.primary)
     answered = None
     if capture is not None:
-        answered = (
-            Answered(items=(), is_infra=True)
-            if capture.is_infra
-            else parse(capture, arm, config.panel.answer_kind)
-        )
+        answered = read_capture(capture, arm, config.panel.answer_kind, parse)
     miss = classify_miss(answered, task, measure)
     items = () if answered is None else answered.items
     score = 0.0

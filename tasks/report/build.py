@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -22,7 +22,6 @@ from tasks.analyse.run_analysis import (
 from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, score_vector
 from tasks.config import ArmConfig, PricesConfig
 from tasks.freeze.distribution import describe_distribution
-from tasks.records import AnswerKind
 from tasks.report.attribution import attribute, usage_warnings
 from tasks.report.costs import build_costs
 from tasks.report.model import (
@@ -35,15 +34,12 @@ from tasks.report.model import (
     Report,
 )
 from tasks.report.registered import changes_after_the_fact
-from tasks.report.scored import ScoredArm
+from tasks.report.scored import ParseAnswer, ScoredArm, read_capture
 from tasks.report.strata import split_by_strata, weight_to_production
 from tasks.report.warnings import collect_warnings
 from tasks.run.capture import Capture
 from tasks.run.manifest import Manifest
 from tasks.run.record import RunRecord
-
-ParseAnswer = Callable[[Capture, ArmConfig, AnswerKind], Answered]
-"""Reads the items out of a stored raw answer; a parser may be mended without a new run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,7 +119,7 @@ def build_report(
             scored,
             judged=[gate.arm for gate in analysis.gates],
             is_measurement=is_measurement,
-            parse=lambda capture, arm: parse(capture, arm, config.panel.answer_kind),
+            parse=parse,
             prices=prices,
             seed=_seed(manifest),
         ),
@@ -185,11 +181,7 @@ def _answers(
     for capture in captures:
         if capture.trial < trials:
             slots = found.setdefault(capture.task_id, [None] * trials)
-            slots[capture.trial] = (
-                Answered(items=(), is_infra=True, reason=capture.reply.reason)
-                if capture.is_infra
-                else parse(capture, arm, kind)
-            )
+            slots[capture.trial] = read_capture(capture, arm, kind, parse)
     return ArmAnswers(name=arm.name, trials=trials, answers=found)
 
 

@@ -15,11 +15,17 @@ from tasks.analyse.pareto import Dominance
 from tasks.analyse.ratios import describe_cost_ratio
 from tasks.analyse.score_table import Answered
 from tasks.config import ArmConfig, PricesConfig
-from tasks.records import Attempt
-from tasks.report.cost_model import ArmCostPart, CostPairPart, CostsPart, PricesPart
+from tasks.records import AnswerKind, Attempt
+from tasks.report.cost_model import (
+    ArmCostPart,
+    CostPairPart,
+    CostsPart,
+    PricesPart,
+    RetryPart,
+)
 from tasks.report.retries import account_arm
-from tasks.report.scored import ScoredArm
-from tasks.report.spending import Pricing, count_tokens, sum_spent
+from tasks.report.scored import ParseAnswer, ScoredArm, read_capture
+from tasks.report.spending import Pricing, count_silent, count_tokens, sum_spent
 from tasks.run.capture import Capture
 from tasks.run.record import RunRecord
 
@@ -34,7 +40,7 @@ def build_costs(
     *,
     judged: Collection[str],
     is_measurement: bool,
-    parse: Callable[[Capture, ArmConfig], Answered],
+    parse: ParseAnswer,
     prices: PricesConfig | None = None,
     seed: int,
 ) -> CostsPart | None:
@@ -74,8 +80,7 @@ def build_costs(
                     name=arm.config.name,
                     scores=arm.scores,
                     costs=task_costs[arm.config.name],
-                    is_lower_bound=arm.asks_model
-                    and sum_spent(arm.captures, pricing).attempts_without_tokens > 0,
+                    is_lower_bound=arm.asks_model and count_silent(arm.captures) > 0,
                     noise_tasks=arm.noise_tasks,
                 )
                 for arm in known
@@ -93,7 +98,7 @@ def build_costs(
             arm.captures,
             tasks,
             measure=primary,
-            parse=_parser(arm.config, parse),
+            read=_reader(arm.config, record.manifest.config.panel.answer_kind, parse),
             cost=cost,
         )
         for arm in arms
@@ -106,8 +111,12 @@ def build_costs(
         prices=_prices_part(used, record.manifest.config.prices),
         confidence=compared and compared.confidence,
         arms=[
-            _arm_part(arm, pricing, task_costs[arm.config.name], compared).model_copy(
-                update={"retry": retries.get(arm.config.name)}
+            _arm_part(
+                arm,
+                pricing,
+                task_costs[arm.config.name],
+                compared=compared,
+                retry=retries.get(arm.config.name),
             )
             for arm in known
         ],
@@ -116,10 +125,8 @@ def build_costs(
     )
 
 
-def _parser(
-    config: ArmConfig, parse: Callable[[Capture, ArmConfig], Answered]
-) -> Callable[[Capture], Answered]:
-    return lambda capture: parse(capture, config)
+def _reader(arm: ArmConfig, kind: AnswerKind, parse: ParseAnswer) -> Callable[[Capture], Answered]:
+    return lambda capture: read_capture(capture, arm, kind, parse)
 
 
 def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
@@ -146,7 +153,12 @@ def _cost_per_task(
 
 
 def _arm_part(
-    arm: ScoredArm, pricing: Pricing, costs: FloatArray, compared: CostComparison | None
+    arm: ScoredArm,
+    pricing: Pricing,
+    costs: FloatArray,
+    *,
+    compared: CostComparison | None,
+    retry: RetryPart | None,
 ) -> ArmCostPart:
     executed = [capture for capture in arm.captures if capture.evidence == "executed"]
     replayed = [capture for capture in arm.captures if capture.evidence == "replayed"]
@@ -173,7 +185,7 @@ def _arm_part(
         score_per_cost=None if ratio is None else ratio.score_per_dollar,
         mean_seconds=fmean(seconds) if seconds else None,
         median_seconds=median(seconds) if seconds else None,
-        retry=None,
+        retry=retry,
         standing=compared.standings.get(name) if compared else None,
         on_frontier=compared.on_frontier.get(name)
         if compared and compared.on_frontier is not None

@@ -25,14 +25,14 @@ def account_arm(
     tasks: Mapping[str, Task],
     *,
     measure: Measure,
-    parse: Callable[[Capture], Answered],
+    read: Callable[[Capture], Answered],
     cost: Cost,
 ) -> RetryPart | None:
     """The account of an arm that asks twice, None for one that neither may nor did.
 
     Args:
         captures: Its answers of planned trials, with their attempts.
-        parse: Reads the items of an answer.
+        read: Gives the items of an answer, or that the tool failed.
         cost: What attempts cost.
     """
     captures = [capture for capture in captures if own_attempts(capture)]
@@ -44,33 +44,32 @@ def account_arm(
     for capture in captures:
         first, *later = tries_of(own_attempts(capture)).values()
         task = tasks[capture.task_id]
-        last = score_answer(_read(capture, parse), task, measure) > 0
+        last = score_answer(read(capture), task, measure) > 0
         last_right.append(last)
         first_right.append(
-            score_answer(_first_answer(capture, parse), task, measure) > 0 if later else last
+            score_answer(_first_answer(capture, read), task, measure) > 0 if later else last
         )
         fired.append(bool(later))
         first_cost.append(cost(first))
         if later:
             retry_costs.append(cost([attempt for tried in later for attempt in tried]))
     outcomes = list(zip(first_right, last_right, fired, strict=True))
-    account = account_retries(
-        RetryCounts(
-            n=len(outcomes),
-            first_pass=sum(first_right),
-            fired_on_fail=sum(again and not before for before, _, again in outcomes),
-            fired_on_pass=sum(again and before for before, _, again in outcomes),
-            fixed=(fixed := sum(after and not before for before, after, _ in outcomes)),
-            broke=(broke := sum(before and not after for before, after, _ in outcomes)),
-            cost_first_usd=fmean(first_cost),
-            cost_retry_usd=fmean(retry_costs) if retry_costs else 0.0,
-        )
+    counts = RetryCounts(
+        n=len(outcomes),
+        first_pass=sum(first_right),
+        fired_on_fail=sum(again and not before for before, _, again in outcomes),
+        fired_on_pass=sum(again and before for before, _, again in outcomes),
+        fixed=sum(after and not before for before, after, _ in outcomes),
+        broke=sum(before and not after for before, after, _ in outcomes),
+        cost_first_usd=fmean(first_cost),
+        cost_retry_usd=fmean(retry_costs) if retry_costs else 0.0,
     )
+    account = account_retries(counts)
     return RetryPart(
-        answers=len(outcomes),
+        answers=counts.n,
         fired=account.fired,
-        fixed=fixed,
-        broke=broke,
+        fixed=counts.fixed,
+        broke=counts.broke,
         first_pass=account.first_pass,
         final=account.final,
         signal_recall=account.signal_recall,
@@ -90,13 +89,7 @@ def own_attempts(capture: Capture) -> list[Attempt]:
     return [attempt for attempt in capture.reply.attempts if not attempt.was_replaced]
 
 
-def _read(capture: Capture, parse: Callable[[Capture], Answered]) -> Answered:
-    if capture.is_infra:
-        return Answered(items=(), is_infra=True, reason=capture.reply.reason)
-    return parse(capture)
-
-
-def _first_answer(capture: Capture, parse: Callable[[Capture], Answered]) -> Answered:
+def _first_answer(capture: Capture, read: Callable[[Capture], Answered]) -> Answered:
     """The answer of the first of several tries. One that failed is none; of one that was tried
     again for its words, the trajectory has them."""
     failed = Answered(items=(), is_infra=True)
@@ -108,4 +101,4 @@ def _first_answer(capture: Capture, parse: Callable[[Capture], Answered]) -> Ans
         return failed
     if not isinstance(raw, str):
         return failed
-    return parse(replace(capture, reply=replace(capture.reply, status="answered", raw=raw)))
+    return read(replace(capture, reply=replace(capture.reply, status="answered", raw=raw)))

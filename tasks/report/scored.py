@@ -1,18 +1,31 @@
-"""The arms of a run with answers and scores, as attribution and cost are read of them."""
+"""The answers of a run as they are scored, and its arms with their scores."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tasks.analyse.score_table import Answered
 from tasks.config import ArmConfig, ProcessArm
+from tasks.records import AnswerKind
 from tasks.report.spending import tokens_of
 from tasks.run.capture import Capture
 
 FloatArray = NDArray[np.float64]
+ParseAnswer = Callable[[Capture, ArmConfig, AnswerKind], Answered]
+"""Reads the items out of a stored raw answer; a parser may be mended without a new run."""
+
+
+def read_capture(
+    capture: Capture, arm: ArmConfig, kind: AnswerKind, parse: ParseAnswer
+) -> Answered:
+    """What an arm answered; a failure of the tool is none, whatever it said."""
+    if capture.is_infra:
+        return Answered(items=(), is_infra=True, reason=capture.reply.reason)
+    return parse(capture, arm, kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,16 +73,22 @@ class Pricing:
 def sum_spent(captures: Sequence[Capture], pricing: Pricing) -> SpentPart:
     """Add up what some answers took."""
     attempts = [attempt for capture in captures for attempt in capture.reply.attempts]
-    tries = [tried for capture in captures for tried in tries_of(capture.reply.attempts).values()]
     cost = pricing.price(attempts)
     return SpentPart(
         answers=len(captures),
-        attempts=len(tries),
-        attempts_without_tokens=sum(
-            any(not tokens_of(attempt) for attempt in tried) for tried in tries
-        ),
+        attempts=sum(len(tries_of(capture.reply.attempts)) for capture in captures),
+        attempts_without_tokens=count_silent(captures),
         tokens=TokensPart(**add_tokens(tokens_of(attempt) for attempt in attempts)),
         cost=None if cost is None else float(cost),
+    )
+
+
+def count_silent(captures: Iterable[Capture]) -> int:
+    """How many tries did not say what each of their models used."""
+    return sum(
+        any(not tokens_of(attempt) for attempt in tried)
+        for capture in captures
+        for tried in tries_of(capture.reply.attempts).values()
     )
 
 
