@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from tasks.plain import counted
 from tasks.report.attribution_model import AblationPart, EffectPart, UsagePart
 from tasks.report.model import Report
-from tasks.report.words import arm_named, p_words, withheld_word
+from tasks.report.words import arm_named, interval_words, p_words, withheld_word
 
 EFFECT_HEADERS = [
     "from → to",
@@ -95,9 +95,7 @@ def effect_cells(names: str, component: str | None, effect: EffectPart) -> list[
         str(effect.regressed),
         str(effect.residual),
         "–" if effect.difference is None else f"{effect.difference * effect.n:+.1f}",
-        ""
-        if effect.low is None or effect.high is None
-        else f"[{effect.low * effect.n:+.1f}, {effect.high * effect.n:+.1f}]",
+        interval_words(effect.low, effect.high, effect.n),
         "–" if effect.p is None else p_words(effect.p),
         "" if effect.holm_p is None else p_words(effect.holm_p),
     ]

@@ -77,7 +77,7 @@ class ArmCostPart(Part):
     role: Role
     spent: SpentPart
     replayed: SpentPart | None
-    tokens_per_task: float | None
+    tokens_per_task: float
     cost_per_task: float | None
     unpriced: str | None
     cost_per_success: float | None

@@ -16,14 +16,13 @@ from tasks.report.cost_model import (
     SpentPart,
 )
 from tasks.report.model import Report
-from tasks.report.words import arm_named, short_digest, withheld_word
-
-_STANDING_WORDS = {
-    "dominates": "dominates",
-    "dominated": "dominated",
-    "trade_off": "trade-off",
-    "unresolved": "unresolved",
-}
+from tasks.report.words import (
+    arm_named,
+    interval_words,
+    seconds_words,
+    short_digest,
+    withheld_word,
+)
 
 
 def amount(value: float, unit: str) -> str:
@@ -62,7 +61,7 @@ USED_HEADERS = [
 def used_rows(costs: CostsPart) -> Iterator[list[str]]:
     """The table of tokens: a row for each arm, and one for what its replayed answers once took."""
     for arm in costs.arms:
-        per_task = _optional(arm.tokens_per_task, "tokens")
+        per_task = number(arm.tokens_per_task, "tokens")
         yield [arm.arm, arm.role, *_token_cells(arm.spent), per_task]
         if arm.replayed is not None:
             yield [f"{arm.arm}, replayed", arm.role, *_token_cells(arm.replayed), ""]
@@ -101,22 +100,22 @@ def cost_headers(costs: CostsPart) -> list[str]:
 
 def cost_rows(costs: CostsPart) -> Iterator[list[str]]:
     """The table of costs and times, with the same rows as that of tokens."""
-    has_prices = costs.prices is not None
+    money = costs.prices.currency if costs.prices else None
     for arm in costs.arms:
         yield [
             arm.arm,
             *(
-                [_money(costs, arm.spent.cost), _money(costs, arm.cost_per_task)]
-                if has_prices
+                [_optional(arm.spent.cost, money), _optional(arm.cost_per_task, money)]
+                if money
                 else []
             ),
             _optional(arm.cost_per_success, costs.unit),
-            _seconds(arm.mean_seconds),
-            _seconds(arm.median_seconds),
+            seconds_words(arm.mean_seconds),
+            seconds_words(arm.median_seconds),
             _standing_cell(arm),
         ]
-        if arm.replayed is not None and has_prices:
-            once = _money(costs, arm.replayed.cost)
+        if arm.replayed is not None and money:
+            once = _optional(arm.replayed.cost, money)
             yield [f"{arm.arm}, replayed", once, *[""] * (len(cost_headers(costs)) - 2)]
 
 
@@ -126,16 +125,8 @@ def _standing_cell(arm: ArmCostPart) -> str:
     return f"{arm.standing} ({arm.on_frontier:.0%})"
 
 
-def _money(costs: CostsPart, value: float | None) -> str:
-    return _optional(value, costs.prices.currency if costs.prices else costs.unit)
-
-
 def _optional(value: float | None, unit: str) -> str:
     return "–" if value is None else number(value, unit)
-
-
-def _seconds(value: float | None) -> str:
-    return "replayed" if value is None else f"{value:.4f}"
 
 
 def cost_notes(report: Report, costs: CostsPart) -> Iterator[str]:
@@ -215,11 +206,11 @@ def pair_rows(report: Report, costs: CostsPart) -> Iterator[list[str]]:
             pair.arm,
             pair.against,
             f"{pair.difference * n:+.1f}",
-            f"[{pair.low * n:+.1f}, {pair.high * n:+.1f}]",
+            interval_words(pair.low, pair.high, n),
             _signed(pair.cost_difference, costs.unit),
             _cost_interval(pair, costs.unit),
             "–" if pair.cost_ratio is None else _times(pair.cost_ratio),
-            _STANDING_WORDS[pair.standing],
+            pair.standing.replace("_", "-"),
         ]
 
 

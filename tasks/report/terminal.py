@@ -113,8 +113,8 @@ def _wide_table(
     ):
         for place, column in enumerate(table.columns):
             column.no_wrap = False
-            words = [*broken[place].splitlines(), *(row[place] for row in cells)]
-            column.width = max((len(word) for text in words for word in text.split()), default=0)
+            texts = [*broken[place].splitlines(), *(row[place] for row in cells)]
+            column.width = max((len(word) for text in texts for word in text.split()), default=0)
     return table
 
 

@@ -171,7 +171,7 @@ def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
             yield header, "" if is_null else str(getattr(arm, header))
     if any(other.stability for other in report.arms):
         yield "stable", _stability(arm)
-    yield "s each", "" if is_null else _seconds(arm)
+    yield "s each", "" if is_null else seconds_words(arm.answer_seconds)
 
 
 def _stability(arm: ArmPart) -> str:
@@ -182,8 +182,9 @@ def _stability(arm: ArmPart) -> str:
     return "" if value is None else f"{value:.3f}"
 
 
-def _seconds(arm: ArmPart) -> str:
-    return "replayed" if arm.answer_seconds is None else f"{arm.answer_seconds:.4f}"
+def seconds_words(seconds: float | None) -> str:
+    """The time of an answer; without one nothing was executed."""
+    return "replayed" if seconds is None else f"{seconds:.4f}"
 
 
 GATE_HEADERS = ["against", "role", "score", "tasks more", "95 %", "up", "down", "p", "Holm"]
@@ -196,7 +197,7 @@ def gate_cells(part: AgainstPart, n: int) -> list[str]:
         part.role,
         "" if part.value is None else f"{part.value:.3f}",
         f"{part.difference * n:+.1f}",
-        _interval_words(part, n),
+        interval_words(part.low, part.high, n),
         "–" if part.up is None else str(part.up),
         "–" if part.down is None else str(part.down),
         p_words(part.p),
@@ -204,10 +205,11 @@ def gate_cells(part: AgainstPart, n: int) -> list[str]:
     ]
 
 
-def _interval_words(part: AgainstPart, n: int) -> str:
-    if part.low is None or part.high is None:
+def interval_words(low: float | None, high: float | None, n: int) -> str:
+    """The limits of a difference of rates, in tasks; empty where there are none."""
+    if low is None or high is None:
         return ""
-    return f"[{part.low * n:+.1f}, {part.high * n:+.1f}]"
+    return f"[{low * n:+.1f}, {high * n:+.1f}]"
 
 
 def gate_line(report: Report, gate: GatePart) -> str:
