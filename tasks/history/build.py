@@ -199,8 +199,7 @@ def _own_set_ups(record: HistoryRecord) -> Iterator[str]:
     points = [run.manifest.point for run in record.runs.values()]
     notes = {point.commit: point.notes[0] for point in points if point and point.notes}
     if notes:
-        number = f"{len(notes)} point{'s' if len(notes) > 1 else ''}"
-        yield f"{number} shared no set-up: {next(iter(notes.values()))}"
+        yield f"{counted(len(notes), 'point')} shared no set-up: {next(iter(notes.values()))}"
 
 
 def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
