@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 
 from tasks.config import ChatArm, ServerArm
 from tasks.config.arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
@@ -11,20 +12,19 @@ from tasks.errors import ConfigError
 
 def header_variables(arm: ServerArm) -> tuple[str, ...]:
     """The variables that the arm's headers are filled from, in order."""
-    named = [name for text in arm.headers.values() for name in HEADER_VARIABLE.findall(text)]
-    if isinstance(arm, ChatArm) and arm.api_key_env is not None:
-        named.append(arm.api_key_env)
-    return tuple(dict.fromkeys(named))
+    return _named_variables(arm, arm.headers.values())
 
 
 def credential_variables(arm: ServerArm) -> tuple[str, ...]:
     """The variables that only say who asks: their values are part of no key."""
-    named = [
-        name
-        for header, text in arm.headers.items()
-        if header.lower() in CREDENTIAL_HEADERS
-        for name in HEADER_VARIABLE.findall(text)
-    ]
+    headers = arm.headers.items()
+    texts = [text for header, text in headers if header.lower() in CREDENTIAL_HEADERS]
+    return _named_variables(arm, texts)
+
+
+def _named_variables(arm: ServerArm, texts: Iterable[str]) -> tuple[str, ...]:
+    """The variables in these headers, and that of a model's key."""
+    named = [name for text in texts for name in HEADER_VARIABLE.findall(text)]
     if isinstance(arm, ChatArm) and arm.api_key_env is not None:
         named.append(arm.api_key_env)
     return tuple(dict.fromkeys(named))
