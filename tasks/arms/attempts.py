@@ -75,19 +75,37 @@ def ask_with_retries(try_once: Callable[[], Tried], *, retries: int) -> Reply:
 def _attempts(number: int, tried: Tried) -> list[Attempt]:
     """The attempt of one try; one per model where several were used, the time with the first."""
     return [
-        Attempt(
-            number=number,
+        make_attempt(
+            number,
+            usage,
             status="infra" if tried.status == "infra" else "ok",
             reason=tried.reason,
             seconds=0.0 if index else tried.seconds,
-            model=usage.model,
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            cache_read_tokens=usage.cache_read_tokens,
-            cache_write_tokens=usage.cache_write_tokens,
         )
         for index, usage in enumerate(tried.usage or (Usage(),))
     ]
+
+
+def make_attempt(
+    number: int,
+    usage: Usage,
+    *,
+    status: Literal["ok", "infra"],
+    reason: str | None,
+    seconds: float,
+) -> Attempt:
+    """One try, with what one model was used for in it."""
+    return Attempt(
+        number=number,
+        status=status,
+        reason=reason,
+        seconds=seconds,
+        model=usage.model,
+        input_tokens=usage.input_tokens,
+        output_tokens=usage.output_tokens,
+        cache_read_tokens=usage.cache_read_tokens,
+        cache_write_tokens=usage.cache_write_tokens,
+    )
 
 
 def read_usage(value: Any) -> tuple[Usage, ...]:

@@ -7,13 +7,13 @@ import json
 import os
 import re
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
 from tasks.arms.answer_text import MalformedError, shorten
-from tasks.arms.attempts import Usage, digest_arguments
+from tasks.arms.attempts import Usage, digest_arguments, make_attempt
 from tasks.arms.base import Session, SessionContext
 from tasks.arms.failures import find_failure
 from tasks.arms.parse import parse_answer
@@ -30,7 +30,7 @@ from tasks.arms.templates import fill_arguments, fill_text, question_values
 from tasks.arms.workspace.isolation import Workspace
 from tasks.config import ChatArm
 from tasks.errors import ConfigError
-from tasks.records import Attempt, ComponentEvent, Question, Reply, SessionEnd, SessionStart
+from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 PATH = "/chat/completions"
 
@@ -299,7 +299,16 @@ def _reply(calls: list[_Call], stderr: str | None) -> Reply:
         stop_reason=stop,
         degraded=() if stop in USUAL_STOPS else (f"stopped: {stop}",),
         trajectory=_trajectory(calls),
-        attempts=tuple(_attempts(calls)),
+        attempts=tuple(
+            make_attempt(
+                number,
+                call.usage,
+                status="ok" if call.failure is None else "infra",
+                reason=call.failure or call.signal,
+                seconds=call.seconds,
+            )
+            for number, call in enumerate(calls, start=1)
+        ),
         events=tuple(
             ComponentEvent(
                 name="chat",
@@ -311,21 +320,6 @@ def _reply(calls: list[_Call], stderr: str | None) -> Reply:
             for position, call in enumerate(calls)
         ),
     )
-
-
-def _attempts(calls: list[_Call]) -> Iterator[Attempt]:
-    for number, call in enumerate(calls, start=1):
-        yield Attempt(
-            number=number,
-            status="ok" if call.failure is None else "infra",
-            reason=call.failure or call.signal,
-            seconds=call.seconds,
-            model=call.usage.model,
-            input_tokens=call.usage.input_tokens,
-            output_tokens=call.usage.output_tokens,
-            cache_read_tokens=call.usage.cache_read_tokens,
-            cache_write_tokens=call.usage.cache_write_tokens,
-        )
 
 
 def _trajectory(calls: list[_Call]) -> str | None:
