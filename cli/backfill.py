@@ -11,6 +11,7 @@ import click
 
 from cli.history import chart_option
 from cli.options import (
+    Outputs,
     catch_errors,
     config_argument,
     report_options,
@@ -20,7 +21,6 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.evaluating import Outputs
     from tasks.history.plan import HistoryCommit
     from tasks.run.prepare import Evaluation
 
@@ -98,7 +98,6 @@ def command(
     Exit codes: 0 whatever was measured · 2 usage, configuration or lock · 5 no point could be
     measured · 130 interrupted
     """
-    from cli.evaluating import Outputs
     from cli.history import command_line, conduct_and_report
     from tasks.errors import UsageError
     from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
@@ -166,7 +165,6 @@ def _select(
 def _print_plan(
     evaluation: Evaluation, warehouse: Path, commits: tuple[HistoryCommit, ...], outputs: Outputs
 ) -> None:
-    from cli.options import write_outputs
     from tasks.history.conduct import estimate_history
     from tasks.history.plan import build_nodes
     from tasks.history.render_plan import plan_lines, plan_values
@@ -175,11 +173,10 @@ def _print_plan(
     nodes = build_nodes(commits)
     estimate = estimate_history(evaluation, warehouse, nodes)
     lines = list(plan_lines(nodes, estimate))
+    console = outputs.console()
     for line in lines:
-        outputs.console().print(line, soft_wrap=True, markup=False)
-    write_outputs(
-        json_file=outputs.json_file,
-        markdown_file=outputs.markdown_file,
+        console.print(line, soft_wrap=True, markup=False)
+    outputs.write(
         to_json=plan_values(nodes, estimate),
         to_markdown="\n".join(bullets(lines)),
     )

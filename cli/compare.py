@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, report_options, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -34,8 +34,6 @@ def command(
     Each RUN is an id, the start of one, or `last`. Both must have asked the same panel with the
     same measures. Nothing is executed; the exit code is 0 whatever the outcome.
     """
-    from cli.evaluating import Outputs
-    from cli.options import write_outputs
     from tasks.history.compare import compare_runs
     from tasks.history.outcomes import read_floors, read_key_differences, read_run
     from tasks.history.render_compare import comparison_markdown, print_comparison
@@ -58,9 +56,7 @@ def command(
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     print_comparison(found, outputs.console())
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=found.to_json(),
         to_markdown=comparison_markdown(found),
     )

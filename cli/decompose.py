@@ -9,6 +9,7 @@ import click
 
 from cli.history import chart_option
 from cli.options import (
+    Outputs,
     catch_errors,
     config_argument,
     report_options,
@@ -67,7 +68,6 @@ def command(
     Exit codes: 0 whatever was found · 2 usage, configuration or lock · 5 an end could not be
     measured · 130 interrupted
     """
-    from cli.evaluating import Outputs
     from cli.history import command_line, conduct_and_report
     from tasks.history.commits import list_range, open_product
     from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm

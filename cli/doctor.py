@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import catch_errors, report_options, scratch_option, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, scratch_option, warehouse_option
 
 if TYPE_CHECKING:
     from tasks.run.doctor import Check
@@ -35,14 +35,14 @@ def command(
     """
     from rich.text import Text
 
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.report.markdown import outline
     from tasks.run.doctor import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
     checks += _check_servers(scratch)
     has_failed = any(check.status == "failed" for check in checks)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     lines = []
     for check in checks:
         words = Text(f"{check.status:8}", style=STYLES[check.status])
@@ -52,9 +52,7 @@ def command(
             console.print(Text(f"          → {check.next_step}"), soft_wrap=True)
             lines.append(f"  → {check.next_step}")
     values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(values, ensure_ascii=False, indent=1),
         to_markdown="\n".join(outline(lines)),
     )

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cli.options import people_console, resume_command, speaks_to_stderr, write_outputs
+from cli.options import Outputs, people_console, resume_command
 from tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
@@ -31,19 +31,6 @@ class InterruptedRunError(ColdrunError):
     """A run was stopped before it could land what had finished."""
 
     exit_code = INTERRUPTED
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs:
-    """Where a report goes."""
-
-    json_file: str | None = None
-    markdown_file: str | None = None
-    verbose: bool = False
-
-    def console(self) -> Console:
-        """Where text for people goes: stdout, unless a machine reads that."""
-        return people_console(stderr=speaks_to_stderr(self.json_file, self.markdown_file))
 
 
 def evaluate_and_report(
@@ -126,9 +113,7 @@ def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | Non
     from tasks.report.terminal import print_report
 
     print_report(report, outputs.console(), stratum=stratum)
-    write_outputs(
-        json_file=outputs.json_file,
-        markdown_file=outputs.markdown_file,
+    outputs.write(
         to_json=report.to_json(),
         to_markdown=render_markdown(report, stratum=stratum),
     )

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import (
+    Outputs,
     announce_clone,
     catch_errors,
     config_argument,
@@ -53,7 +54,6 @@ def command(
     with a key outside the repository. Freezing again without a change does nothing. Commit them:
     the lock is what makes a later number mean something. All figures are of the dev part.
     """
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.config import load_config
     from tasks.freeze.check import check_config
     from tasks.freeze.freeze import freeze_panel
@@ -68,7 +68,8 @@ def command(
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     print_frozen(config, result, console)
     last_run_lock = _find_last_run_lock(warehouse, files)
     written = write_frozen(
@@ -91,9 +92,7 @@ def command(
 
         console.print(f"{files.sealed} holds the sealed part, encrypted", soft_wrap=True)
         console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps({"status": written, **frozen_values(config, result)}, indent=1),
         to_markdown=frozen_markdown(config, result),
     )

@@ -11,8 +11,8 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from cli.evaluating import INTERRUPTED, InterruptedRunError, Outputs, prefect_server
-from cli.options import Function, check_output, people_console, write_outputs
+from cli.evaluating import INTERRUPTED, InterruptedRunError, prefect_server
+from cli.options import Function, Outputs, check_output, people_console, write_output
 from tasks.plain import counted
 
 if TYPE_CHECKING:
@@ -93,15 +93,8 @@ def report_history(history: History, *, outputs: Outputs, svg_file: str | None) 
     if svg_file is not None:
         from tasks.history.chart import history_chart
 
-        write_outputs(
-            json_file=svg_file,
-            markdown_file=None,
-            to_json=history_chart(history),
-            to_markdown="",
-        )
-    write_outputs(
-        json_file=outputs.json_file,
-        markdown_file=outputs.markdown_file,
+        write_output(svg_file, history_chart(history))
+    outputs.write(
         to_json=history.to_json(),
         to_markdown=history_markdown(history, chart=_beside(svg_file, outputs.markdown_file)),
     )

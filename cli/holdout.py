@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from cli.options import (
+    Outputs,
     catch_errors,
     config_argument,
     report_options,
@@ -90,7 +91,6 @@ def open_(
     afterwards, and the opening is written to NAME.holdout.jsonl before anything is told. An
     opening outside of [holdout] is refused without --override. Exit codes are those of `run`.
     """
-    from cli.evaluating import Outputs
     from tasks.freeze.ledger import hold_ledger
     from tasks.freeze.lock import EvaluationFiles
     from tasks.holdout.opening import OpeningRequest, open_sealed, prepare_opening
@@ -127,7 +127,7 @@ def open_(
                 markup=False,
             )
         opened = open_sealed(prepared, request, _evaluator(request, scratch, verbose=verbose))
-    _tell(opened, outputs.console(), json_file=json_file, markdown_file=markdown_file)
+    _tell(opened, outputs)
     sys.exit(opened.exit_code)
 
 
@@ -145,7 +145,6 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
 
     A line that was edited, moved or cut off is an error (exit 5).
     """
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.config import HoldoutConfig, load_config
     from tasks.freeze.holdout import count_openings, is_demoted
     from tasks.freeze.ledger import adopt_openings, read_ledger
@@ -155,7 +154,8 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
 
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     if adopt:
         for opening in adopt_openings(files):
             console.print(f"the lock knows of line {opening.number} now", soft_wrap=True)
@@ -178,9 +178,7 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
     )
     console.print(summary, soft_wrap=True, markup=False)
     values = [opening_values(found, openings, allowed=allowed) for found in openings]
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps({"openings": values}, ensure_ascii=False, indent=1),
         to_markdown=log_markdown(summary, openings, allowed=allowed),
     )
@@ -210,14 +208,12 @@ def _evaluator(
     return evaluate_quietly
 
 
-def _tell(
-    opened: OpenedPart, console: Console, *, json_file: str | None, markdown_file: str | None
-) -> None:
-    from cli.options import write_outputs
+def _tell(opened: OpenedPart, outputs: Outputs) -> None:
     from tasks.report.markdown import bullets
     from tasks.report.sealed import opening_lines, opening_markdown, opening_values
 
     opening, openings, allowed = opened.opening, opened.openings, opened.allowed
+    console = outputs.console()
     for line in opening_lines(opening, openings, allowed=allowed):
         console.print(line, soft_wrap=True, markup=False)
     if opening.result is not None:
@@ -229,9 +225,7 @@ def _tell(
     for line in rows:
         console.print(line, soft_wrap=True, markup=False)
     values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(values, ensure_ascii=False, indent=1),
         to_markdown="\n".join(
             [*opening_markdown(opening, openings, allowed=allowed), "", *bullets(rows)]

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from cli.options import (
+    Outputs,
     announce_clone,
     catch_errors,
     config_argument,
@@ -41,7 +42,6 @@ def command(
 
     Writes nothing unless --json or --markdown is given. With a [split], only the dev part is shown.
     """
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.config import load_config
     from tasks.freeze.check import check_config
     from tasks.freeze.freeze import freeze_panel
@@ -55,12 +55,11 @@ def command(
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     print_frozen(config, result, console)
     tasks = panel_to_bytes(split_tasks(mined.tasks, config.split)[0])
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=tasks.decode("utf-8").removesuffix("\n"),
         to_markdown=frozen_markdown(config, result),
     )

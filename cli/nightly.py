@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
+    Outputs,
     catch_errors,
     report_options,
     scratch_option,
@@ -22,7 +23,6 @@ from cli.options import (
 from tasks.plain import counted
 
 if TYPE_CHECKING:
-    from cli.evaluating import Outputs
     from tasks.history.nightly import Night
 
 configs_argument = click.argument(
@@ -68,8 +68,6 @@ def once(
     Exit codes: 0 whatever was measured, or nothing new · 2 usage, configuration or lock ·
     5 a commit could not be measured · 130 interrupted
     """
-    from cli.evaluating import Outputs
-    from cli.options import write_outputs
     from tasks.history.nightly import summarise_nights
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
@@ -85,9 +83,7 @@ def once(
         from flows.nightly import BUSY
 
         console.print(BUSY, soft_wrap=True)
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(
             {"schema": 1, "nights": [night.to_values() for night in nights]}, indent=1
         ),

@@ -7,13 +7,14 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 from click.core import ParameterSource
 
-from tasks.errors import ColdrunError
+from tasks.errors import ColdrunError, UsageError
 from tasks.plain import plain_text
 
 if TYPE_CHECKING:
@@ -172,24 +173,41 @@ def _tell_once(otherwise: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-def write_outputs(
-    *, json_file: str | None, markdown_file: str | None, to_json: str, to_markdown: str
-) -> None:
-    """Write the machine-readable forms of a report.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outputs:
+    """Where a report goes."""
+
+    json_file: str | None = None
+    markdown_file: str | None = None
+    verbose: bool = False
+
+    def console(self) -> Console:
+        """Where text for people goes: stdout, unless a machine reads that."""
+        return people_console(stderr="-" in (self.json_file, self.markdown_file))
+
+    def write(self, *, to_json: str, to_markdown: str) -> None:
+        """Write the machine-readable forms of a report.
+
+        Raises:
+            UsageError: A file cannot be written.
+        """
+        write_output(self.json_file, to_json)
+        write_output(self.markdown_file, to_markdown)
+
+
+def write_output(name: str | None, text: str) -> None:
+    """Write one form of a report, where it has a name; `-` is stdout.
 
     Raises:
-        UsageError: A file cannot be written.
+        UsageError: The file cannot be written.
     """
-    from tasks.errors import UsageError
-
-    for name, text in ((json_file, to_json), (markdown_file, to_markdown)):
-        if name == "-":
-            click.echo(text)
-        elif name is not None:
-            try:
-                Path(name).write_text(text + "\n", encoding="utf-8")
-            except OSError as error:
-                raise UsageError(f"cannot write {name}: {error.strerror}") from None
+    if name == "-":
+        click.echo(text)
+    elif name is not None:
+        try:
+            Path(name).write_text(text + "\n", encoding="utf-8")
+        except OSError as error:
+            raise UsageError(f"cannot write {name}: {error.strerror}") from None
 
 
 def people_console(*, stderr: bool = False) -> Console:
@@ -214,11 +232,6 @@ def announce_clone(source: str | None, scratch: Path) -> None:
 
     if source is not None and must_clone(source, scratch):
         click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)
-
-
-def speaks_to_stderr(json_file: str | None, markdown_file: str | None) -> bool:
-    """Whether stdout belongs to a machine-readable report."""
-    return "-" in (json_file, markdown_file)
 
 
 def resume_command(config_path: Path, run_id: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, report_options, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -30,20 +30,18 @@ def command(
     A panel that a tool was developed on says less than one that nobody looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.report.panels import list_panels, panel_lines, panels_markdown
 
     panels = list_panels(warehouse, name=name)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     if not panels:
         console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
     for panel in panels:
         for line in panel_lines(panel):
             console.print(line, soft_wrap=True, markup=False)
     values = {"panels": [panel.to_values() for panel in panels]}
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(values, ensure_ascii=False, indent=1),
         to_markdown=panels_markdown(panels),
     )

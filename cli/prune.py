@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, report_options, scratch_option, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, scratch_option, warehouse_option
 
 
 @click.command(
@@ -45,7 +45,6 @@ def command(
     All of it is made again when it is needed. Measured data is in the warehouse, which is never
     touched. Refuses while a run is being written.
     """
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.report.markdown import bullets
     from tasks.run.prune import KINDS, find_prunable, prune, refuse_while_running
 
@@ -65,7 +64,8 @@ def command(
     left = len(found) - len(gone)
     if left:
         lines.append(f"{left} are in use and were left")
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     for line in lines:
         console.print(line, soft_wrap=True)
     values = {
@@ -73,9 +73,7 @@ def command(
         "freed_bytes": freed,
         "removed": [entry.to_values() for entry in gone],
     }
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(values, indent=1),
         to_markdown="\n".join(bullets(lines)),
     )

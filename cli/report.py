@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, report_options, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -46,7 +46,7 @@ def command(
     With --by, the primary measure in each part of a stratum is printed below, nulls included; the
     JSON has all strata. With --prices, what the arms used is priced again; the report says so.
     """
-    from cli.evaluating import Outputs, print_report_outputs
+    from cli.evaluating import print_report_outputs
     from tasks.config import load_prices
     from tasks.report.load import load_report
 

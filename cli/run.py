@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from cli.options import (
+    Outputs,
     announce_clone,
     catch_errors,
     config_argument,
@@ -63,7 +64,7 @@ def command(
     """
     if resume is not None and (reuse or trials is not None):
         raise UsageError("--resume continues a run as it was; leave --reuse and --trials out")
-    from cli.evaluating import Outputs, evaluate_and_report
+    from cli.evaluating import evaluate_and_report
     from tasks.run.conduct import RunRequest
     from tasks.run.prepare import load_evaluation
 

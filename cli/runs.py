@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, report_options, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -39,7 +39,6 @@ def command(
     """List the runs in the warehouse, newest first, and those that can be resumed."""
     from rich.text import Text
 
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.report.runs import (
         HEADERS,
         list_runs,
@@ -52,7 +51,8 @@ def command(
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     if rows:
         table = make_table(HEADERS, text_columns=3)
         for row in rows:
@@ -62,9 +62,7 @@ def command(
         console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
     for run_id in unfinished:
         console.print(unfinished_line(run_id), soft_wrap=True)
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps({"runs": rows, "unfinished": unfinished}, indent=1),
         to_markdown=runs_markdown(rows, unfinished),
     )

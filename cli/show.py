@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cli.options import catch_errors, report_options, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 LIMIT = 20
 
@@ -54,7 +54,6 @@ def command(
     --misses, misses are counted by class: abstained, gold below the cut by band of ranks, not
     retrieved, the tool's own failures.
     """
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.report.answers import (
         answer_lines,
         answers_markdown,
@@ -89,12 +88,11 @@ def command(
             "answers": [row.to_values() for row in chosen],
         }
         markdown = answers_markdown(title, counted, chosen[:limit], rest)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     for line in [title, "", *lines]:
         console.print(line, soft_wrap=True, markup=False)
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(values, ensure_ascii=False, indent=1),
         to_markdown=markdown,
     )

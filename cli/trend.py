@@ -9,11 +9,13 @@ import click
 
 from cli.history import chart_option
 from cli.options import (
+    Outputs,
     catch_errors,
     config_argument,
     report_options,
     scratch_option,
     warehouse_option,
+    write_output,
 )
 
 if TYPE_CHECKING:
@@ -51,8 +53,6 @@ def command(
 
     A step is marked only where a test paired by task supports it. Nothing is executed.
     """
-    from cli.evaluating import Outputs
-    from cli.options import write_outputs
     from tasks.history.conduct import choose_arm
     from tasks.history.render_trend import print_trend, trend_chart, trend_markdown
     from tasks.history.trend import build_trend
@@ -69,12 +69,8 @@ def command(
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     print_trend(trend, outputs.console())
     if svg_file is not None:
-        write_outputs(
-            json_file=svg_file, markdown_file=None, to_json=trend_chart(trend), to_markdown=""
-        )
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+        write_output(svg_file, trend_chart(trend))
+    outputs.write(
         to_json=trend.to_json(),
         to_markdown=trend_markdown(trend),
     )

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli.options import (
+    Outputs,
     announce_clone,
     catch_errors,
     report_options,
@@ -74,7 +75,7 @@ def command(
     that panel, runs the built-in arms, and prints them below the null strategies. Prints the
     configuration that does the same again.
     """
-    from cli.evaluating import Outputs, print_outcome, run_flow
+    from cli.evaluating import print_outcome, run_flow
     from tasks.config import parse_config
     from tasks.git.clone import is_url, open_source
     from tasks.mine.pick_base import pick_base

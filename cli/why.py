@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, report_options, scratch_option, warehouse_option
+from cli.options import Outputs, catch_errors, report_options, scratch_option, warehouse_option
 
 
 @click.command(
@@ -49,16 +49,14 @@ def command(
     del scratch
     import json
 
-    from cli.options import people_console, speaks_to_stderr, write_outputs
     from tasks.report.why import explain_answer, why_lines, why_markdown
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
-    console = people_console(stderr=speaks_to_stderr(json_file, markdown_file))
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    console = outputs.console()
     for line in why_lines(found):
         console.print(line, soft_wrap=True, markup=False)
-    write_outputs(
-        json_file=json_file,
-        markdown_file=markdown_file,
+    outputs.write(
         to_json=json.dumps(found.to_values(), indent=1),
         to_markdown=why_markdown(found),
     )
