@@ -15,7 +15,7 @@ import pytest
 from tasks.analyse.token_cost import price_tokens
 from tasks.config import load_prices
 from tasks.report.cost_model import ArmCostPart, CostsPart
-from tasks.report.cost_words import _times, claim_words, cost_rows, pair_rows, used_rows
+from tasks.report.cost_words import _times, claim_words, cost_rows, pair_line, pair_rows, used_rows
 from tasks.report.load import load_report
 from tasks.report.markdown import render_markdown
 from tasks.report.model import Report
@@ -313,6 +313,13 @@ def test_counts_of_tasks_have_no_exponent(spent: tuple[EvaluationLab, Report]) -
     words = claim_words(many, costs, costs.pairs[0])
 
     assert words.startswith("tool: 1,234 of 2468 more than direct at hit@5, at 142 times the cost")
+
+
+def test_pairs_over_one_task_are_paired_over_a_task(spent: tuple[EvaluationLab, Report]) -> None:
+    """`paired over 1 tasks` is no English."""
+    report = spent[1]
+    one = report.model_copy(update={"counts": report.counts.model_copy(update={"tasks": 1})})
+    assert "paired over 1 task;" in pair_line(one, costs_of(one))
 
 
 def test_replayed_answers_cost_nothing_and_show_what_they_once_did(tmp_path: Path) -> None:
