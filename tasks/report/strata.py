@@ -16,7 +16,7 @@ from tasks.freeze.population import estimate_production
 from tasks.freeze.split import UNDATED, task_instant
 from tasks.plain import counted
 from tasks.records import Task
-from tasks.report.model import ProductionPart, Report
+from tasks.report.model import ArmPart, ProductionPart, Report
 
 UNMARKED = "unmarked"
 CUTOFF = "knowledge_cutoff"
@@ -140,39 +140,39 @@ def production_lines(report: Report) -> Iterator[str]:
     """Both questions answered, one line per arm whose score is not withheld, after the nulls."""
     if report.evidence in ("invalid", "incomplete"):
         return
-    nulls = _null_line(report)
-    for arm in report.arms:
-        part = report.production.get(arm.name)
-        if part is None or arm.is_withheld:
-            continue
-        balanced = arm.measures[report.primary].value
-        spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
-        rest = ""
-        if part.coverage < 1:
-            rest = (
-                f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
-                f"{part.lowest:.3f} and {part.highest:.3f}"
-            )
-        if nulls:
-            yield nulls
-            nulls = ""
-        yield (
-            f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
-            f"for production {part.estimate:.3f}{spread} (weighted to "
-            f"{counted(part.tasks, 'dev task')}{rest})"
+    shown = [arm for arm in report.arms if arm.name in report.production and not arm.is_withheld]
+    if shown:
+        yield from _null_lines(report)
+    for arm in shown:
+        yield _production_line(report, arm, report.production[arm.name])
+
+
+def _production_line(report: Report, arm: ArmPart, part: ProductionPart) -> str:
+    balanced = arm.measures[report.primary].value
+    spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
+    rest = ""
+    if part.coverage < 1:
+        rest = (
+            f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
+            f"{part.lowest:.3f} and {part.highest:.3f}"
         )
+    return (
+        f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
+        f"for production {part.estimate:.3f}{spread} (weighted to "
+        f"{counted(part.tasks, 'dev task')}{rest})"
+    )
 
 
-def _null_line(report: Report) -> str:
-    """What the nulls score on all that the sample was drawn from, best first; empty for older
+def _null_lines(report: Report) -> Iterator[str]:
+    """What the nulls score on all that the sample was drawn from, best first; none for older
     locks.
     """
     sizes = {part.tasks for part in report.production.values()}
     if not report.production_nulls or len(sizes) != 1:
-        return ""
+        return
     ranked = sorted(report.production_nulls.items(), key=lambda null: (-null[1], null[0]))
     scores = ", ".join(f"{name} {value:.3f}" for name, value in ranked)
-    return f"nulls, {report.primary}: for production {scores} ({counted(sizes.pop(), 'dev task')})"
+    yield f"nulls, {report.primary}: for production {scores} ({counted(sizes.pop(), 'dev task')})"
 
 
 def _production(
