@@ -182,7 +182,8 @@ def pair_line(report: Report, costs: CostsPart) -> str:
     return (
         f"every two arms at {costs.measure} and in {unit}{why}, paired over "
         f"{counted(report.counts.tasks, 'task')}; each interval {100 * confidence:.3g} %, those "
-        "of one arm together 95 % on each axis; the order is claimed where both intervals support it:"
+        "of one arm together 95 % on each axis; the order is claimed where both intervals support "
+        "it:"
     )
 
 
