@@ -8,22 +8,19 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 from pydantic import Field
 
 from tasks.analyse.decomposition import PointOutcome, StepStatus, Yardstick, judge_step
 from tasks.analyse.gate import GATE_ALPHA
 from tasks.analyse.judgement import Part
-from tasks.analyse.measures import parse_measure
 from tasks.analyse.pooled_noise import PooledFloor
-from tasks.analyse.run_analysis import measure_nulls
 from tasks.config import Config
 from tasks.errors import RepositoryError, UsageError
 from tasks.git.repository import Repository
 from tasks.history.model import ScorePart
 from tasks.history.outcomes import MeasuredRun, read_floors, read_runs
 from tasks.history.points import score_parts
-from tasks.report.build import null_ground
+from tasks.report.build import null_means
 from tasks.run.prepare import Evaluation
 from warehouse.reader import connect, select_rows
 
@@ -263,13 +260,7 @@ def _rules(evaluation: Evaluation, measure: str) -> dict[str, float]:
         for bar in config.bar
         if bar.measure == measure and bar.at_least is not None
     }
-    nulls = measure_nulls(
-        evaluation.frozen.tasks,
-        parse_measure(measure),
-        primary=parse_measure(config.primary),
-        k=config.k,
-        ground=null_ground(evaluation.frozen.lock),
-    )
-    means = {name: float(np.mean(values)) for name, values in nulls.items()}
+    frozen = evaluation.frozen
+    means = null_means(frozen.tasks, config, frozen.lock, measure=measure)
     best = max(means, key=lambda name: means[name])
     return {**rules, f"null: {best} {means[best]:.3f}": means[best]}

@@ -9,6 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from tasks.analyse.evidence import EvidenceFacts
+from tasks.analyse.measures import parse_measure
 from tasks.analyse.misses import misses_of_arm
 from tasks.analyse.oracles import refuse_verdict
 from tasks.analyse.run_analysis import (
@@ -18,10 +19,12 @@ from tasks.analyse.run_analysis import (
     Settings,
     analyse_run,
     arms_under_judgement,
+    measure_nulls,
 )
 from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, score_vector
-from tasks.config import ArmConfig, PricesConfig
+from tasks.config import ArmConfig, Config, PricesConfig
 from tasks.freeze.distribution import describe_distribution
+from tasks.records import Task
 from tasks.report.attribution import attribute, usage_warnings
 from tasks.report.costs import build_costs
 from tasks.report.model import (
@@ -74,7 +77,7 @@ def build_report(
     analysis = analyse_run(
         record.tasks,
         arms,
-        ground=null_ground(manifest.lock),
+        ground=_null_ground(manifest.lock),
         settings=_settings(manifest),
         facts=_facts(record, counts, arms, answers),
     )
@@ -128,7 +131,21 @@ def build_report(
     return BuiltReport(report=report, score_rows=list(_score_rows(record, analysis, nothing)))
 
 
-def null_ground(lock: Mapping[str, Any]) -> NullGround:
+def null_means(
+    tasks: Sequence[Task], config: Config, lock: Mapping[str, Any], *, measure: str
+) -> dict[str, float]:
+    """What every null that needs no candidate scores on frozen tasks, in the order of reports."""
+    nulls = measure_nulls(
+        tasks,
+        parse_measure(measure),
+        primary=parse_measure(config.primary),
+        k=config.k,
+        ground=_null_ground(lock),
+    )
+    return {name: float(scores.mean()) for name, scores in nulls.items()}
+
+
+def _null_ground(lock: Mapping[str, Any]) -> NullGround:
     """What the nulls read of the corpus, from the lock."""
     corpus = lock["panel"]["corpus"]
     return NullGround(corpus_items=corpus["items"], change_counts=dict(corpus["most_changed"]))

@@ -9,14 +9,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.analyse.measures import parse_measure
 from tasks.analyse.oracles import refuse_verdict
-from tasks.analyse.run_analysis import measure_nulls
 from tasks.config import Config, parse_config
 from tasks.errors import ConfigError
 from tasks.plain import counted, one_line, times
 from tasks.records import Task
-from tasks.report.build import null_ground
+from tasks.report.build import null_means
 from tasks.report.markdown import outline
 from tasks.run.recall import read_landed_tasks
 from warehouse.reader import UnreadableFileWarning, connect, select_rows
@@ -191,7 +189,5 @@ def _null_scores(
     """The nulls at the primary measure; none where the tasks of the run cannot be read."""
     if not tasks:
         return
-    primary = parse_measure(config.primary)
-    nulls = measure_nulls(tasks, primary, primary=primary, k=config.k, ground=null_ground(lock))
-    for name, values in nulls.items():
-        yield PanelScore(arm=name, role="null", value=float(values.mean()))
+    for name, value in null_means(tasks, config, lock, measure=config.primary).items():
+        yield PanelScore(arm=name, role="null", value=value)
