@@ -16,7 +16,8 @@ from tasks.plain import counted, one_line, times
 from tasks.records import Task
 from tasks.report.build import null_means
 from tasks.report.markdown import outline
-from tasks.run.recall import read_landed_tasks
+from tasks.report.words import short_digest
+from tasks.run.recall import select_tasks
 from warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 UNDECLARED = "not declared"
@@ -66,7 +67,7 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
 
     What a panel was used for is read from the configuration of that run, where `used_for` says so.
     """
-    connection = connect(warehouse, only=("runs", "scores", "arm_scores"), leaves_out=True)
+    connection = connect(warehouse, only=("runs", "tasks", "scores", "arm_scores"), leaves_out=True)
     rows = select_rows(
         connection,
         "SELECT run_id, name, panel_digest, verdict, evidence, manifest, "
@@ -78,7 +79,7 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
         "ORDER BY runs.started_at DESC, run_id DESC",
         [name, name],
     )
-    return [line for row in rows if (line := _line(warehouse, connection, row)) is not None]
+    return [line for row in rows if (line := _line(connection, row)) is not None]
 
 
 def use_words(config: Config) -> tuple[str, ...]:
@@ -92,7 +93,7 @@ def use_words(config: Config) -> tuple[str, ...]:
 def panel_lines(panel: PanelLine) -> Iterator[str]:
     """A panel in sentences: what it is, what it was used for, what its newest run found."""
     yield (
-        f"{panel.name} {panel.digest[:19]} · {counted(panel.tasks, 'task')} · "
+        f"{panel.name} {short_digest(panel.digest)} · {counted(panel.tasks, 'task')} · "
         f"{counted(panel.runs, 'run')} · newest {panel.newest_run} of {panel.newest_at}: "
         f"{panel.verdict}"
     )
@@ -121,7 +122,7 @@ def _opening_words(panel: PanelLine) -> str:
     return f"{opened}; interrupted or failed {times(panel.fruitless)}"
 
 
-def _line(warehouse: Path, connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
+def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
     try:
         manifest = json.loads(row["manifest"])
         config = parse_config(manifest["config"], source="the run's manifest")
@@ -164,7 +165,7 @@ def _line(warehouse: Path, connection: Any, row: Mapping[str, Any]) -> PanelLine
         openings=openings,
         fruitless=lines - (openings or 0),
         scores=(
-            *_null_scores(read_landed_tasks(warehouse, row["run_id"]), config, lock),
+            *_null_scores(select_tasks(connection, row["run_id"]), config, lock),
             *(
                 PanelScore(
                     arm=score["arm"],

@@ -50,10 +50,13 @@ def read_landed(warehouse: Path, run_id: str) -> list[Capture]:
 
 def read_landed_tasks(warehouse: Path, run_id: str) -> tuple[Task, ...]:
     """The panel that a landed run asked, in panel order."""
+    return select_tasks(connect(warehouse, only=("tasks",), leaves_out=True), run_id)
+
+
+def select_tasks(connection: Any, run_id: str) -> tuple[Task, ...]:
+    """The same through a connection that has the table `tasks`, for whoever asks for many runs."""
     rows = select_rows(
-        connect(warehouse, only=("tasks",), leaves_out=True),
-        "SELECT * FROM tasks WHERE run_id = ? ORDER BY task_id",
-        [run_id],
+        connection, "SELECT * FROM tasks WHERE run_id = ? ORDER BY task_id", [run_id]
     )
     return tuple(
         Task(
