@@ -11,12 +11,11 @@ from pydantic import (
     BaseModel,
     Field,
     SerializerFunctionWrapHandler,
-    field_validator,
     model_serializer,
     model_validator,
 )
 
-from tasks.config.section import Section
+from tasks.config.section import Names, Section
 
 DEFAULT_INFRA_PATTERNS = (
     r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",
@@ -72,12 +71,7 @@ class BuiltinArm(Section):
     knowledge_cutoff: dt.date | None = None
     component: str | None = None
     ablation_of: str | None = None
-    factor: tuple[str, ...] = ()
-
-    @field_validator("factor", mode="before")
-    @classmethod
-    def _one_is_enough(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
+    factor: Names = ()
 
     @model_validator(mode="after")
     def _ablation_has_its_factor(self) -> BuiltinArm:

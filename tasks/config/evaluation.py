@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import PurePosixPath
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
@@ -15,7 +15,7 @@ from tasks.config.arms import (
     GrepArm,
 )
 from tasks.config.prices import PricesConfig
-from tasks.config.section import Section
+from tasks.config.section import Names, Section
 from tasks.records import AnswerKind
 
 DEFAULT_EXCLUDE_GOLD = (
@@ -54,7 +54,7 @@ class PanelConfig(Section):
     renames: Literal["follow", "ignore"] = "follow"
     # jsonl
     file: str | None = None
-    gold_from: tuple[str, ...] = ()
+    gold_from: Names = ()
     # ticket-repos
     repos: tuple[str, ...] = ()
     ticket_pattern: str | None = None
@@ -63,11 +63,6 @@ class PanelConfig(Section):
     keep_unnamed_tickets: bool = False
     # contamination: what this panel has been used for, by date
     used_for: tuple[PanelUse, ...] = ()
-
-    @field_validator("gold_from", mode="before")
-    @classmethod
-    def _one_is_enough(cls, value: Any) -> Any:
-        return (value,) if isinstance(value, str) else value
 
     @property
     def answer_kind(self) -> AnswerKind:
