@@ -145,11 +145,11 @@ def run_title(record: RunRecord) -> str:
 
 
 def answers_markdown(
-    title: str, counted: Sequence[str], rows: Sequence[AnswerRow], rest: Sequence[str]
+    title: str, missed: Sequence[str], rows: Sequence[AnswerRow], rest: Sequence[str]
 ) -> str:
     """Answers as Markdown: the counts, then a section for each answer, then what is left out."""
     # the counts are aligned by spaces, which are no levels
-    counts = (f"  {line.strip()}" if line.startswith(" ") else line for line in counted)
+    counts = (f"  {line.strip()}" if line.startswith(" ") else line for line in missed)
     lines = [f"# {inert(title)}", "", *outline(counts)]
     for row in rows:
         lines += ["", *_answer_section(row)]
