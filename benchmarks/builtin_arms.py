@@ -81,9 +81,9 @@ def measure(config: Path) -> dict[str, float]:
 def run(path: Path) -> dict[str, float]:
     """Run a configuration: CPU seconds of asking and of the whole process, and its wall time."""
     started = time.perf_counter()
-    from tasks.report.land import finish_run
-    from tasks.run.conduct import RunRequest, execute_locally, start_run
-    from tasks.run.prepare import load_evaluation
+    from coldrun.tasks.report.land import finish_run
+    from coldrun.tasks.run.conduct import RunRequest, execute_locally, start_run
+    from coldrun.tasks.run.prepare import load_evaluation
 
     with tempfile.TemporaryDirectory() as folder:
         evaluation = load_evaluation(path, scratch=Path(folder))
@@ -105,9 +105,9 @@ def cpu_seconds() -> float:
 
 def pick(repository: Path, tasks: int) -> str:
     """A base with four times as many tasks after it, as `try` looks for."""
-    from tasks.config import PanelConfig
-    from tasks.git.repository import Repository
-    from tasks.mine.pick_base import pick_base
+    from coldrun.tasks.config import PanelConfig
+    from coldrun.tasks.git.repository import Repository
+    from coldrun.tasks.mine.pick_base import pick_base
 
     spec = PanelConfig(kind="commit-files", repo=str(repository), base="HEAD")
     return pick_base(Repository.open(repository), "HEAD", spec, wanted=4 * tasks).commit
@@ -118,7 +118,7 @@ def freeze(config: Path, repository: Path, base: str, tasks: int) -> Path:
     config.write_text(PANEL.format(repo=repository, base=base, tasks=tasks))
     root = Path(__file__).resolve().parent.parent
     subprocess.run(
-        [sys.executable, "-c", "from cli.main import main; main()", "freeze", str(config)],
+        [sys.executable, "-c", "from coldrun.cli.main import main; main()", "freeze", str(config)],
         cwd=root,
         check=True,
         stdout=subprocess.DEVNULL,

@@ -22,7 +22,7 @@ PROGRAMS = {
     "python -c pass": "pass",
     "bare Click": "import click\n@click.command()\ndef main(): 'Help.'\nmain()",
     "bare Typer": "import typer\ndef main(): 'Help.'\ntyper.run(main)",
-    "coldrun": "from cli.main import main; main(prog_name='coldrun')",
+    "coldrun": "from coldrun.cli.main import main; main(prog_name='coldrun')",
 }
 
 

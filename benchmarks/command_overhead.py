@@ -16,14 +16,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from tasks.config import load_config
-from tasks.freeze.freeze import freeze_panel
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.write import write_frozen
-from tasks.mine.mine import mine_panel
-from tasks.report.land import finish_run
-from tasks.run.conduct import RunRequest, execute_locally, start_run
-from tasks.run.prepare import load_evaluation
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.run.conduct import RunRequest, execute_locally, start_run
+from coldrun.tasks.run.prepare import load_evaluation
 
 ARM = """
 import json, sys

@@ -20,12 +20,12 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.constant import constant_answer
-from tasks.analyse.gate import GATE_ALPHA, judge_candidate, judge_gate, pair_scores
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.nulls import null_scores, permuted_scores
-from tasks.analyse.power import exact_power
-from tasks.records import GoldItem, Task
+from coldrun.tasks.analyse.constant import constant_answer
+from coldrun.tasks.analyse.gate import GATE_ALPHA, judge_candidate, judge_gate, pair_scores
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.nulls import null_scores, permuted_scores
+from coldrun.tasks.analyse.power import exact_power
+from coldrun.tasks.records import GoldItem, Task
 
 PANELS, TASKS, FILES, K = 2000, 71, 138, 5
 POWER_PANELS = 20_000

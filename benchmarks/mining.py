@@ -22,13 +22,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.config import Config, PanelConfig, SampleConfig
-from tasks.freeze.freeze import freeze_panel
-from tasks.git.repository import Repository
-from tasks.mine.commit_files import mine_commit_files
-from tasks.mine.mine import mine_panel
-from tasks.mine.pick_base import pick_base
-from tasks.mine.ticket_repos import mine_ticket_repos
+from coldrun.tasks.config import Config, PanelConfig, SampleConfig
+from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.commit_files import mine_commit_files
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.mine.pick_base import pick_base
+from coldrun.tasks.mine.ticket_repos import mine_ticket_repos
 
 FIRST_DATE = 1_500_000_000
 PYDRILLER_COMMITS = 200

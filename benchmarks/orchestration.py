@@ -26,16 +26,16 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from flows.server import use_server
-from tasks.config import load_config
-from tasks.freeze.freeze import freeze_panel
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.write import write_frozen
-from tasks.mine.mine import mine_panel
-from tasks.records import Question, Reply, SessionEnd, SessionStart
-from tasks.report.land import finish_run
-from tasks.run.conduct import RunRequest, StartedRun, execute_locally, start_run
-from tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.flows.server import use_server
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.run.conduct import RunRequest, StartedRun, execute_locally, start_run
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 
 CONFIG = """\
 [panel]
@@ -86,8 +86,8 @@ def main() -> None:
             profile(lambda: run_plainly(evaluation, request))
             return
         with use_server(Path(folder) / "scratch", verbose=False, announce=print) as server:
-            from flows import quiet
-            from flows.evaluate import Control, evaluate
+            from coldrun.flows import quiet
+            from coldrun.flows.evaluate import Control, evaluate
 
             def run_flow() -> None:
                 control = Control(on_start=answer_at_once)

@@ -25,15 +25,15 @@ import tempfile
 import time
 from pathlib import Path
 
-from flows.server import use_server
-from tasks.config import load_config
-from tasks.freeze.freeze import freeze_panel
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.write import write_frozen
-from tasks.history.commits import open_product, select_commits
-from tasks.history.conduct import HistoryRequest
-from tasks.mine.mine import mine_panel
-from tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.flows.server import use_server
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.history.commits import open_product, select_commits
+from coldrun.tasks.history.conduct import HistoryRequest
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 
 LIMIT_SECONDS = 0.5
 
@@ -161,8 +161,8 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     evaluation = make_evaluation(root, CONFIG)
     repository = open_product(evaluation)
     with use_server(root / "scratch", verbose=False, announce=lambda _: None):
-        from flows.evaluate import Control
-        from flows.history import run_history
+        from coldrun.flows.evaluate import Control
+        from coldrun.flows.history import run_history
 
         def conduct(which: list[str]) -> tuple[float, float]:
             request = HistoryRequest(

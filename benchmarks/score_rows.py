@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from warehouse.reader import connect
-from warehouse.schemas import RUNS, SCORES
-from warehouse.writer import prepare_warehouse
+from coldrun.warehouse.reader import connect
+from coldrun.warehouse.schemas import RUNS, SCORES
+from coldrun.warehouse.writer import prepare_warehouse
 
 ARMS = 4
 MEASURES = ("hit@1", "hit@5", "hit@8", "mrr@8")

@@ -22,8 +22,8 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.point_overhead import CONFIG, git, make_evaluation
-from tasks.history.commits import open_product, select_commits
-from tasks.history.conduct import HistoryRequest, conduct_history
+from coldrun.tasks.history.commits import open_product, select_commits
+from coldrun.tasks.history.conduct import HistoryRequest, conduct_history
 
 SETUP = (
     "python3 -m venv .venv && "

@@ -21,10 +21,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from tasks.arms.builtin.token_cache import TokenCache, hash_token
-from tasks.arms.builtin.tokens import split_word
-from tasks.git.objects import ObjectReader
-from tasks.git.repository import Repository
+from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
+from coldrun.tasks.arms.builtin.tokens import split_word
+from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.git.repository import Repository
 
 GOAL = 0.1
 SHARED = 0.95

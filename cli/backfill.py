@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.history import chart_option
-from cli.options import (
+from coldrun.cli.history import chart_option
+from coldrun.cli.options import (
     Outputs,
     catch_errors,
     config_argument,
@@ -21,8 +21,8 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tasks.history.plan import HistoryCommit
-    from tasks.run.prepare import Evaluation
+    from coldrun.tasks.history.plan import HistoryCommit
+    from coldrun.tasks.run.prepare import Evaluation
 
 
 @click.command(
@@ -98,11 +98,11 @@ def command(
     Exit codes: 0 whatever was measured · 2 usage, configuration or lock · 5 no point could be
     measured · 130 interrupted
     """
-    from cli.history import command_line, conduct_and_report
-    from tasks.errors import UsageError
-    from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
-    from tasks.history.plan import thin_out
-    from tasks.run.prepare import load_evaluation
+    from coldrun.cli.history import command_line, conduct_and_report
+    from coldrun.tasks.errors import UsageError
+    from coldrun.tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
+    from coldrun.tasks.history.plan import thin_out
+    from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     require_product_arm(evaluation.config)
@@ -144,7 +144,7 @@ def command(
 def _select(
     evaluation: Evaluation, warehouse: Path, text: str, *, is_first_parent: bool
 ) -> tuple[HistoryCommit, ...]:
-    from tasks.history.commits import (
+    from coldrun.tasks.history.commits import (
         NEW,
         list_new,
         open_product,
@@ -155,7 +155,7 @@ def _select(
 
     if text != NEW:
         return select_commits(open_product(evaluation), text, is_first_parent=is_first_parent)
-    from tasks.history.conduct import measured_before
+    from coldrun.tasks.history.conduct import measured_before
 
     repository = open_product(evaluation, update=True)
     tip = product_tip(repository, require_product(evaluation))
@@ -165,10 +165,10 @@ def _select(
 def _print_plan(
     evaluation: Evaluation, warehouse: Path, commits: tuple[HistoryCommit, ...], outputs: Outputs
 ) -> None:
-    from tasks.history.conduct import estimate_history
-    from tasks.history.plan import build_nodes
-    from tasks.history.render_plan import plan_lines, plan_values
-    from tasks.report.markdown import bullets
+    from coldrun.tasks.history.conduct import estimate_history
+    from coldrun.tasks.history.plan import build_nodes
+    from coldrun.tasks.history.render_plan import plan_lines, plan_values
+    from coldrun.tasks.report.markdown import bullets
 
     nodes = build_nodes(commits)
     estimate = estimate_history(evaluation, warehouse, nodes)

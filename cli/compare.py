@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -34,9 +34,9 @@ def command(
     Each RUN is an id, the start of one, or `last`. Both must have asked the same panel with the
     same measures. Nothing is executed; the exit code is 0 whatever the outcome.
     """
-    from tasks.history.compare import compare_runs
-    from tasks.history.outcomes import read_floors, read_key_differences, read_run
-    from tasks.history.render_compare import comparison_markdown, print_comparison
+    from coldrun.tasks.history.compare import compare_runs
+    from coldrun.tasks.history.outcomes import read_floors, read_key_differences, read_run
+    from coldrun.tasks.history.render_compare import comparison_markdown, print_comparison
 
     first, second = read_run(warehouse, before), read_run(warehouse, after)
     primary = first.measures[0]

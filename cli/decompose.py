@@ -7,8 +7,8 @@ from pathlib import Path
 
 import click
 
-from cli.history import chart_option
-from cli.options import (
+from coldrun.cli.history import chart_option
+from coldrun.cli.options import (
     Outputs,
     catch_errors,
     config_argument,
@@ -68,10 +68,10 @@ def command(
     Exit codes: 0 whatever was found · 2 usage, configuration or lock · 5 an end could not be
     measured · 130 interrupted
     """
-    from cli.history import command_line, conduct_and_report
-    from tasks.history.commits import list_range, open_product
-    from tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
-    from tasks.run.prepare import load_evaluation
+    from coldrun.cli.history import command_line, conduct_and_report
+    from coldrun.tasks.history.commits import list_range, open_product
+    from coldrun.tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
+    from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     require_product_arm(evaluation.config)

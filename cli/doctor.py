@@ -11,10 +11,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, scratch_option, warehouse_option
+from coldrun.cli.options import (
+    Outputs,
+    catch_errors,
+    report_options,
+    scratch_option,
+    warehouse_option,
+)
 
 if TYPE_CHECKING:
-    from tasks.run.doctor import Check
+    from coldrun.tasks.run.doctor import Check
 
 ROOT = Path(__file__).resolve().parent.parent
 STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -35,8 +41,8 @@ def command(
     """
     from rich.text import Text
 
-    from tasks.report.markdown import outline
-    from tasks.run.doctor import check_machine
+    from coldrun.tasks.report.markdown import outline
+    from coldrun.tasks.run.doctor import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
     checks += _check_servers(scratch)
@@ -63,9 +69,9 @@ def _check_servers(scratch: Path) -> Iterator[Check]:
     """The Prefect server that a run would use, and servers whose program is gone."""
     from importlib.metadata import version
 
-    from flows.server_launch import health
-    from flows.server_state import folders_of, list_orphans, read_running
-    from tasks.run.doctor import Check
+    from coldrun.flows.server_launch import health
+    from coldrun.flows.server_state import folders_of, list_orphans, read_running
+    from coldrun.tasks.run.doctor import Check
 
     given = os.environ.get("PREFECT_API_URL")
     running = read_running(folders_of(scratch))

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 from rich.console import Console
 
-from cli.options import Outputs, people_console, resume_command
-from tasks.errors import ColdrunError
+from coldrun.cli.options import Outputs, people_console, resume_command
+from coldrun.tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
-    from flows.evaluate import Control
-    from flows.server import ServerHandle
-    from tasks.report.build import BuiltReport
-    from tasks.report.model import Report
-    from tasks.run.conduct import RunRequest
-    from tasks.run.execute import Progress
-    from tasks.run.prepare import Evaluation
+    from coldrun.flows.evaluate import Control
+    from coldrun.flows.server import ServerHandle
+    from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.report.model import Report
+    from coldrun.tasks.run.conduct import RunRequest
+    from coldrun.tasks.run.execute import Progress
+    from coldrun.tasks.run.prepare import Evaluation
 
     OnProgress = Callable[[Progress], None]
 
@@ -41,14 +41,14 @@ def evaluate_and_report(
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
 
-    from tasks.run.conduct import check_request, revision_to_resume
+    from coldrun.tasks.run.conduct import check_request, revision_to_resume
 
     check_request(evaluation, request, revision=revision)
     if request.mode == "resume" and revision is None:
         revision = revision_to_resume(request)
 
     def run(control: Control, on_progress: OnProgress) -> BuiltReport:
-        from flows.evaluate import evaluate
+        from coldrun.flows.evaluate import evaluate
 
         asked = replace(request, on_progress=on_progress)
         return evaluate(evaluation, asked, revision=revision, control=control)
@@ -68,10 +68,10 @@ def run_flow(
     """
     errors = people_console(stderr=True)
     with prefect_server(scratch, errors, verbose=verbose) as server:
-        from flows.evaluate import Control
-        from flows.quiet import FlowInterrupted
-        from flows.quiet import run_flow as call_flow
-        from tasks.report.progress import show_progress
+        from coldrun.flows.evaluate import Control
+        from coldrun.flows.quiet import FlowInterrupted
+        from coldrun.flows.quiet import run_flow as call_flow
+        from coldrun.tasks.report.progress import show_progress
 
         control = Control()
         with show_progress(errors) as on_progress:
@@ -109,8 +109,8 @@ def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | Non
     Raises:
         UsageError: The run has no such stratum, or a file cannot be written.
     """
-    from tasks.report.markdown import render_markdown
-    from tasks.report.terminal import print_report
+    from coldrun.tasks.report.markdown import render_markdown
+    from coldrun.tasks.report.terminal import print_report
 
     print_report(report, outputs.console(), stratum=stratum)
     outputs.write(
@@ -122,13 +122,13 @@ def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | Non
 @contextmanager
 def prefect_server(scratch: Path, console: Console, *, verbose: bool) -> Iterator[ServerHandle]:
     """A Prefect server for a while, and Prefect's settings in place before it is imported."""
-    from flows.server import use_server
+    from coldrun.flows.server import use_server
 
     def announce(line: str) -> None:
         console.print(line, soft_wrap=True, style="dim")
 
     with use_server(scratch, verbose=verbose, announce=announce, is_awaited=False) as server:
-        import flows.evaluate  # noqa: F401 - its two seconds pass while the server starts
+        import coldrun.flows.evaluate  # noqa: F401 - its two seconds pass while the server starts
 
         server.wait_until_ready()
         yield server

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import (
+from coldrun.cli.options import (
     Outputs,
     announce_clone,
     catch_errors,
@@ -21,7 +21,7 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tasks.freeze.lock import EvaluationFiles
+    from coldrun.tasks.freeze.lock import EvaluationFiles
 
 
 @click.command(
@@ -54,13 +54,13 @@ def command(
     with a key outside the repository. Freezing again without a change does nothing. Commit them:
     the lock is what makes a later number mean something. All figures are of the dev part.
     """
-    from tasks.config import load_config
-    from tasks.freeze.check import check_config
-    from tasks.freeze.freeze import freeze_panel
-    from tasks.freeze.lock import EvaluationFiles
-    from tasks.freeze.write import write_frozen
-    from tasks.mine.mine import mine_panel, with_repo
-    from tasks.report.panel import frozen_markdown, frozen_values, print_frozen
+    from coldrun.tasks.config import load_config
+    from coldrun.tasks.freeze.check import check_config
+    from coldrun.tasks.freeze.freeze import freeze_panel
+    from coldrun.tasks.freeze.lock import EvaluationFiles
+    from coldrun.tasks.freeze.write import write_frozen
+    from coldrun.tasks.mine.mine import mine_panel, with_repo
+    from coldrun.tasks.report.panel import frozen_markdown, frozen_values, print_frozen
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
@@ -88,7 +88,7 @@ def command(
     }
     console.print(words[written], soft_wrap=True)
     if result.sealed_panel is not None:
-        from tasks.freeze.sealed import describe_key
+        from coldrun.tasks.freeze.sealed import describe_key
 
         console.print(f"{files.sealed} holds the sealed part, encrypted", soft_wrap=True)
         console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
@@ -100,9 +100,9 @@ def command(
 
 def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, Any] | None:
     """The lock of the newest run of this evaluation: of this file, or of a panel its lock knows."""
-    from tasks.errors import LockError
-    from tasks.freeze.lock import frozen_digests, read_lock
-    from warehouse.reader import connect, select_rows
+    from coldrun.tasks.errors import LockError
+    from coldrun.tasks.freeze.lock import frozen_digests, read_lock
+    from coldrun.warehouse.reader import connect, select_rows
 
     if not warehouse.exists():
         return None

@@ -11,14 +11,14 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from cli.evaluating import INTERRUPTED, InterruptedRunError, prefect_server
-from cli.options import Function, Outputs, check_output, people_console, write_output
-from tasks.plain import counted
+from coldrun.cli.evaluating import INTERRUPTED, InterruptedRunError, prefect_server
+from coldrun.cli.options import Function, Outputs, check_output, people_console, write_output
+from coldrun.tasks.plain import counted
 
 if TYPE_CHECKING:
-    from tasks.history.campaign import PointEvent
-    from tasks.history.conduct import HistoryRequest
-    from tasks.history.model import History
+    from coldrun.tasks.history.campaign import PointEvent
+    from coldrun.tasks.history.conduct import HistoryRequest
+    from coldrun.tasks.history.model import History
 
 
 def chart_option(function: Function) -> Function:
@@ -45,10 +45,10 @@ def conduct_and_report(
     """
     errors = people_console(stderr=True)
     with prefect_server(request.evaluation.scratch, errors, verbose=outputs.verbose) as server:
-        from flows.evaluate import Control
-        from flows.history import run_history
-        from flows.quiet import FlowInterrupted, run_flow
-        from tasks.report.progress import show_progress
+        from coldrun.flows.evaluate import Control
+        from coldrun.flows.history import run_history
+        from coldrun.flows.quiet import FlowInterrupted, run_flow
+        from coldrun.tasks.report.progress import show_progress
 
         control = Control()
         teller = PointTeller(errors, len(request.commits))
@@ -87,11 +87,11 @@ def command_line(name: str, config_path: Path, *options: Mapping[str, object]) -
 
 def report_history(history: History, *, outputs: Outputs, svg_file: str | None) -> None:
     """Print a history for people and write it for machines."""
-    from tasks.history.render import history_markdown, print_history
+    from coldrun.tasks.history.render import history_markdown, print_history
 
     print_history(history, outputs.console())
     if svg_file is not None:
-        from tasks.history.chart import history_chart
+        from coldrun.tasks.history.chart import history_chart
 
         write_output(svg_file, history_chart(history))
     outputs.write(

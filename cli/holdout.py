@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli.options import (
+from coldrun.cli.options import (
     Outputs,
     catch_errors,
     config_argument,
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from cli.evaluating import OnProgress
-    from flows.evaluate import Control
-    from tasks.holdout.opening import OpenedPart, OpeningRequest
-    from tasks.report.build import BuiltReport
-    from tasks.run.conduct import RunRequest, StartedRun
-    from tasks.run.prepare import Evaluation
+    from coldrun.cli.evaluating import OnProgress
+    from coldrun.flows.evaluate import Control
+    from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest
+    from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.run.conduct import RunRequest, StartedRun
+    from coldrun.tasks.run.prepare import Evaluation
 
 
 @click.group(
@@ -91,11 +91,11 @@ def open_(
     afterwards, and the opening is written to NAME.holdout.jsonl before anything is told. An
     opening outside of [holdout] is refused without --override. Exit codes are those of `run`.
     """
-    from tasks.freeze.ledger import hold_ledger
-    from tasks.freeze.lock import EvaluationFiles
-    from tasks.holdout.opening import OpeningRequest, open_sealed, prepare_opening
-    from tasks.holdout.private import private_warehouse
-    from tasks.run.conduct import RunRequest, check_request
+    from coldrun.tasks.freeze.ledger import hold_ledger
+    from coldrun.tasks.freeze.lock import EvaluationFiles
+    from coldrun.tasks.holdout.opening import OpeningRequest, open_sealed, prepare_opening
+    from coldrun.tasks.holdout.private import private_warehouse
+    from coldrun.tasks.run.conduct import RunRequest, check_request
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     request = OpeningRequest(
@@ -145,12 +145,12 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
 
     A line that was edited, moved or cut off is an error (exit 5).
     """
-    from tasks.config import HoldoutConfig, load_config
-    from tasks.freeze.holdout import count_openings, is_demoted
-    from tasks.freeze.ledger import adopt_openings, read_ledger
-    from tasks.freeze.lock import EvaluationFiles, read_lock
-    from tasks.plain import counted, noun
-    from tasks.report.sealed import log_markdown, opening_lines, opening_values
+    from coldrun.tasks.config import HoldoutConfig, load_config
+    from coldrun.tasks.freeze.holdout import count_openings, is_demoted
+    from coldrun.tasks.freeze.ledger import adopt_openings, read_ledger
+    from coldrun.tasks.freeze.lock import EvaluationFiles, read_lock
+    from coldrun.tasks.plain import counted, noun
+    from coldrun.tasks.report.sealed import log_markdown, opening_lines, opening_values
 
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
@@ -190,10 +190,10 @@ def _evaluator(
     def evaluate_quietly(
         evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
     ) -> BuiltReport:
-        from cli.evaluating import run_flow
+        from coldrun.cli.evaluating import run_flow
 
         def run(control: Control, on_progress: OnProgress) -> BuiltReport:
-            from flows.evaluate import evaluate
+            from coldrun.flows.evaluate import evaluate
 
             control.on_start = guard
             return evaluate(
@@ -209,8 +209,8 @@ def _evaluator(
 
 
 def _tell(opened: OpenedPart, outputs: Outputs) -> None:
-    from tasks.report.markdown import bullets
-    from tasks.report.sealed import opening_lines, opening_markdown, opening_values
+    from coldrun.tasks.report.markdown import bullets
+    from coldrun.tasks.report.sealed import opening_lines, opening_markdown, opening_values
 
     opening, openings, allowed = opened.opening, opened.openings, opened.allowed
     console = outputs.console()
@@ -236,8 +236,8 @@ def _tell(opened: OpenedPart, outputs: Outputs) -> None:
 def _print_table(result: Mapping[str, Any], console: Console) -> None:
     from rich.text import Text
 
-    from tasks.report.sealed import result_cells, result_headers
-    from tasks.report.terminal import make_table
+    from coldrun.tasks.report.sealed import result_cells, result_headers
+    from coldrun.tasks.report.terminal import make_table
 
     table = make_table(result_headers(result))
     for cells in result_cells(result):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import catch_errors, scratch_option
+from coldrun.cli.options import catch_errors, scratch_option
 
 SKELETONS = Path(__file__).parent / "skeletons"
 PANEL_TASKS = 71
@@ -52,10 +52,10 @@ def command(config_path: Path, repo: str, arm: str, scratch: Path) -> None:
     CONFIG is evaluation.toml unless you name another. The panel's base is picked so that there
     are enough tasks. Nothing that exists is overwritten.
     """
-    from tasks.config import parse_config
-    from tasks.errors import UsageError
-    from tasks.git.clone import is_url, open_source
-    from tasks.mine.pick_base import pick_base
+    from coldrun.tasks.config import parse_config
+    from coldrun.tasks.errors import UsageError
+    from coldrun.tasks.git.clone import is_url, open_source
+    from coldrun.tasks.mine.pick_base import pick_base
 
     if config_path.suffix != ".toml":
         raise UsageError(f"{config_path} is no name for a configuration; end it in .toml")
@@ -97,7 +97,7 @@ def _read(name: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    from tasks.errors import StorageError
+    from coldrun.tasks.errors import StorageError
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

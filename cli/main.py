@@ -8,28 +8,34 @@ from typing import Any, Final
 
 import click
 
-from cli.streams import outlive_readers
+from coldrun.cli.streams import outlive_readers
 
 COMMANDS: Final = {
-    "try": ("cli.try_", "Evaluate the built-in searches on any repository, no config needed."),
-    "init": ("cli.init", "Write a configuration to start from."),
-    "mine": ("cli.mine", "Show the tasks a configuration finds in git, and what it drops."),
-    "freeze": ("cli.freeze", "Freeze and hash the panel, beside its lock."),
-    "run": ("cli.run", "Ask every arm every question, cold, and judge the answers."),
-    "backfill": ("cli.backfill", "Evaluate many commits of the product."),
-    "decompose": ("cli.decompose", "Attribute a change of the score to the commits in between."),
-    "compare": ("cli.compare", "Compare two runs of one panel, paired by task."),
-    "trend": ("cli.trend", "Show a measure over the measured points."),
-    "report": ("cli.report", "Print the report of a run again."),
-    "runs": ("cli.runs", "List the runs in the warehouse."),
-    "panels": ("cli.panels", "Compare panels, each beside what it was used for."),
-    "show": ("cli.show", "Show the answers of a run: query, gold, answer."),
-    "why": ("cli.why", "Explain why an answer was executed or replayed."),
-    "holdout": ("cli.holdout", "Open the sealed part, or list its openings."),
-    "nightly": ("cli.nightly", "Evaluate whatever is new, once or on a schedule."),
-    "server": ("cli.server", "Keep a Prefect server running between commands."),
-    "prune": ("cli.prune", "Free scratch space; measured data is never touched."),
-    "doctor": ("cli.doctor", "Check this machine and installation."),
+    "try": (
+        "coldrun.cli.try_",
+        "Evaluate the built-in searches on any repository, no config needed.",
+    ),
+    "init": ("coldrun.cli.init", "Write a configuration to start from."),
+    "mine": ("coldrun.cli.mine", "Show the tasks a configuration finds in git, and what it drops."),
+    "freeze": ("coldrun.cli.freeze", "Freeze and hash the panel, beside its lock."),
+    "run": ("coldrun.cli.run", "Ask every arm every question, cold, and judge the answers."),
+    "backfill": ("coldrun.cli.backfill", "Evaluate many commits of the product."),
+    "decompose": (
+        "coldrun.cli.decompose",
+        "Attribute a change of the score to the commits in between.",
+    ),
+    "compare": ("coldrun.cli.compare", "Compare two runs of one panel, paired by task."),
+    "trend": ("coldrun.cli.trend", "Show a measure over the measured points."),
+    "report": ("coldrun.cli.report", "Print the report of a run again."),
+    "runs": ("coldrun.cli.runs", "List the runs in the warehouse."),
+    "panels": ("coldrun.cli.panels", "Compare panels, each beside what it was used for."),
+    "show": ("coldrun.cli.show", "Show the answers of a run: query, gold, answer."),
+    "why": ("coldrun.cli.why", "Explain why an answer was executed or replayed."),
+    "holdout": ("coldrun.cli.holdout", "Open the sealed part, or list its openings."),
+    "nightly": ("coldrun.cli.nightly", "Evaluate whatever is new, once or on a schedule."),
+    "server": ("coldrun.cli.server", "Keep a Prefect server running between commands."),
+    "prune": ("coldrun.cli.prune", "Free scratch space; measured data is never touched."),
+    "doctor": ("coldrun.cli.doctor", "Check this machine and installation."),
 }
 """Every command: the module that holds it, imported when it is called, and its one line."""
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import (
+from coldrun.cli.options import (
     Outputs,
     announce_clone,
     catch_errors,
@@ -42,13 +42,13 @@ def command(
 
     Writes nothing unless --json or --markdown is given. With a [split], only the dev part is shown.
     """
-    from tasks.config import load_config
-    from tasks.freeze.check import check_config
-    from tasks.freeze.freeze import freeze_panel
-    from tasks.freeze.panel import panel_to_bytes
-    from tasks.freeze.split import split_tasks
-    from tasks.mine.mine import mine_panel, with_repo
-    from tasks.report.panel import frozen_markdown, print_frozen
+    from coldrun.tasks.config import load_config
+    from coldrun.tasks.freeze.check import check_config
+    from coldrun.tasks.freeze.freeze import freeze_panel
+    from coldrun.tasks.freeze.panel import panel_to_bytes
+    from coldrun.tasks.freeze.split import split_tasks
+    from coldrun.tasks.mine.mine import mine_panel, with_repo
+    from coldrun.tasks.report.panel import frozen_markdown, print_frozen
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)

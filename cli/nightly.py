@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import (
+from coldrun.cli.options import (
     Outputs,
     catch_errors,
     report_options,
@@ -20,10 +20,10 @@ from cli.options import (
     verbose_option,
     warehouse_option,
 )
-from tasks.plain import counted
+from coldrun.tasks.plain import counted
 
 if TYPE_CHECKING:
-    from tasks.history.nightly import Night
+    from coldrun.tasks.history.nightly import Night
 
 configs_argument = click.argument(
     "configs", metavar="[CONFIG]...", nargs=-1, type=click.Path(path_type=Path)
@@ -68,7 +68,7 @@ def once(
     Exit codes: 0 whatever was measured, or nothing new · 2 usage, configuration or lock ·
     5 a commit could not be measured · 130 interrupted
     """
-    from tasks.history.nightly import summarise_nights
+    from coldrun.tasks.history.nightly import summarise_nights
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     chosen = _choose(configs)
@@ -80,7 +80,7 @@ def once(
     for night in nights:
         console.print(night.sentence, soft_wrap=True, markup=False)
     if not nights:
-        from flows.nightly import BUSY
+        from coldrun.flows.nightly import BUSY
 
         console.print(BUSY, soft_wrap=True)
     outputs.write(
@@ -115,8 +115,8 @@ def serve(
     started when it does not run. A night that is still running holds back the next one; a night
     whose process was killed is marked as crashed within two minutes.
     """
-    from cli.options import people_console
-    from flows.server import start_server, use_server
+    from coldrun.cli.options import people_console
+    from coldrun.flows.server import start_server, use_server
 
     chosen = _choose(configs)
     _refuse_unmeasurable(chosen, scratch)
@@ -128,7 +128,7 @@ def serve(
     if not os.environ.get("PREFECT_API_URL"):
         start_server(scratch, announce)
     with use_server(scratch, verbose=verbose, announce=announce):
-        from flows.nightly import serve_nights
+        from coldrun.flows.nightly import serve_nights
 
         errors.print(
             f"serving {counted(len(chosen), 'configuration')}, {cron} ({timezone}); Ctrl-C ends it",
@@ -146,13 +146,13 @@ def guard(scratch: Path) -> None:
     For deployments of prefect.yaml: without it, the run of a killed worker stays `Running` and
     every later night is cancelled.
     """
-    from cli.options import people_console
-    from flows.server import use_server
+    from coldrun.cli.options import people_console
+    from coldrun.flows.server import use_server
 
     errors = people_console(stderr=True)
     with use_server(scratch, verbose=False, announce=errors.print) as server:
-        from flows.nightly import AUTOMATION, ensure_automation
-        from tasks.errors import UsageError
+        from coldrun.flows.nightly import AUTOMATION, ensure_automation
+        from coldrun.tasks.errors import UsageError
 
         if server.kind == "own":
             raise UsageError(
@@ -164,11 +164,11 @@ def guard(scratch: Path) -> None:
 
 def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) -> list[Night]:
     """One word for each configuration when none has anything new: Prefect is not even started."""
-    from tasks.errors import ColdrunError
-    from tasks.history.commits import open_product
-    from tasks.history.nightly import find_nothing_new, publish_nights
-    from tasks.run.manifest import new_run_id
-    from tasks.run.prepare import load_evaluation
+    from coldrun.tasks.errors import ColdrunError
+    from coldrun.tasks.history.commits import open_product
+    from coldrun.tasks.history.nightly import find_nothing_new, publish_nights
+    from coldrun.tasks.run.manifest import new_run_id
+    from coldrun.tasks.run.prepare import load_evaluation
 
     nights = []
     for path in configs:
@@ -186,16 +186,16 @@ def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) ->
 
 
 def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Outputs) -> list[Night]:
-    from cli.evaluating import InterruptedRunError, prefect_server
-    from cli.history import PointTeller
-    from cli.options import people_console
+    from coldrun.cli.evaluating import InterruptedRunError, prefect_server
+    from coldrun.cli.history import PointTeller
+    from coldrun.cli.options import people_console
 
     errors = people_console(stderr=True)
     with prefect_server(scratch, errors, verbose=outputs.verbose) as server:
-        from flows.evaluate import Control
-        from flows.nightly import run_once
-        from flows.quiet import FlowInterrupted, run_flow
-        from tasks.report.progress import show_progress
+        from coldrun.flows.evaluate import Control
+        from coldrun.flows.nightly import run_once
+        from coldrun.flows.quiet import FlowInterrupted, run_flow
+        from coldrun.tasks.report.progress import show_progress
 
         control = Control()
         with show_progress(errors) as on_progress:
@@ -227,7 +227,7 @@ def _check_summary() -> None:
     Raises:
         UsageError: $GITHUB_STEP_SUMMARY names what cannot be written.
     """
-    from tasks.errors import UsageError
+    from coldrun.tasks.errors import UsageError
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     try:
@@ -245,9 +245,9 @@ def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
     Raises:
         ColdrunError: A configuration is not frozen, or has no product, or no arm that runs it.
     """
-    from tasks.history.commits import require_product
-    from tasks.history.conduct import require_product_arm
-    from tasks.run.prepare import load_evaluation
+    from coldrun.tasks.history.commits import require_product
+    from coldrun.tasks.history.conduct import require_product_arm
+    from coldrun.tasks.run.prepare import load_evaluation
 
     for path in configs:
         evaluation = load_evaluation(path, scratch=scratch)
@@ -261,8 +261,8 @@ def _choose(configs: tuple[Path, ...]) -> list[Path]:
     Raises:
         UsageError: There is none.
     """
-    from tasks.config import load_config
-    from tasks.errors import UsageError
+    from coldrun.tasks.config import load_config
+    from coldrun.tasks.errors import UsageError
 
     if configs:
         for path in configs:

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from tasks.errors import ColdrunError, UsageError
-from tasks.plain import plain_text
+from coldrun.tasks.errors import ColdrunError, UsageError
+from coldrun.tasks.plain import plain_text
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -217,7 +217,7 @@ def people_console(*, stderr: bool = False) -> Console:
     """
     from rich.console import Console
 
-    from tasks.report.terminal import PlainText
+    from coldrun.tasks.report.terminal import PlainText
 
     console = Console(stderr=stderr, highlight=False, markup=False)
     if not console.is_terminal:
@@ -228,7 +228,7 @@ def people_console(*, stderr: bool = False) -> Console:
 
 def announce_clone(source: str | None, scratch: Path) -> None:
     """Say that a repository is being cloned, before it takes its time."""
-    from tasks.git.clone import must_clone
+    from coldrun.tasks.git.clone import must_clone
 
     if source is not None and must_clone(source, scratch):
         click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)

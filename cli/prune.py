@@ -7,7 +7,13 @@ from pathlib import Path
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, scratch_option, warehouse_option
+from coldrun.cli.options import (
+    Outputs,
+    catch_errors,
+    report_options,
+    scratch_option,
+    warehouse_option,
+)
 
 
 @click.command(
@@ -45,8 +51,8 @@ def command(
     All of it is made again when it is needed. Measured data is in the warehouse, which is never
     touched. Refuses while a run is being written.
     """
-    from tasks.report.markdown import bullets
-    from tasks.run.prune import KINDS, find_prunable, prune, refuse_while_running
+    from coldrun.tasks.report.markdown import bullets
+    from coldrun.tasks.run.prune import KINDS, find_prunable, prune, refuse_while_running
 
     if not dry_run:
         refuse_while_running(warehouse, scratch)

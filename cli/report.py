@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -46,9 +46,9 @@ def command(
     With --by, the primary measure in each part of a stratum is printed below, nulls included; the
     JSON has all strata. With --prices, what the arms used is priced again; the report says so.
     """
-    from cli.evaluating import print_report_outputs
-    from tasks.config import load_prices
-    from tasks.report.load import load_report
+    from coldrun.cli.evaluating import print_report_outputs
+    from coldrun.tasks.config import load_prices
+    from coldrun.tasks.report.load import load_report
 
     prices = None if prices_file is None else load_prices(prices_file)
     built = load_report(warehouse, run, prices=prices)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import (
+from coldrun.cli.options import (
     Outputs,
     announce_clone,
     catch_errors,
@@ -17,7 +17,7 @@ from cli.options import (
     verbose_option,
     warehouse_option,
 )
-from tasks.errors import UsageError
+from coldrun.tasks.errors import UsageError
 
 
 @click.command(
@@ -64,9 +64,9 @@ def command(
     """
     if resume is not None and (reuse or trials is not None):
         raise UsageError("--resume continues a run as it was; leave --reuse and --trials out")
-    from cli.evaluating import evaluate_and_report
-    from tasks.run.conduct import RunRequest
-    from tasks.run.prepare import load_evaluation
+    from coldrun.cli.evaluating import evaluate_and_report
+    from coldrun.tasks.run.conduct import RunRequest
+    from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     announce_clone(evaluation.config.panel.repo, scratch)

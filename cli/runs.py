@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 
 @click.command(
@@ -39,7 +39,7 @@ def command(
     """List the runs in the warehouse, newest first, and those that can be resumed."""
     from rich.text import Text
 
-    from tasks.report.runs import (
+    from coldrun.tasks.report.runs import (
         HEADERS,
         list_runs,
         list_unfinished,
@@ -47,7 +47,7 @@ def command(
         runs_markdown,
         unfinished_line,
     )
-    from tasks.report.terminal import make_table
+    from coldrun.tasks.report.terminal import make_table
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import catch_errors, scratch_option
+from coldrun.cli.options import catch_errors, scratch_option
 
 if TYPE_CHECKING:
-    from flows.server import ServerStatus
+    from coldrun.flows.server import ServerStatus
 
 json_option = click.option(
     "--json", "is_json", is_flag=True, help="Print one JSON object and nothing else."
@@ -45,7 +45,7 @@ def start(scratch: Path, is_json: bool) -> None:
 
     It outlives the terminal. Its database stays in the scratch folder when it is stopped.
     """
-    from flows.server import start_server
+    from coldrun.flows.server import start_server
 
     status = start_server(scratch, _say)
     click.echo(json.dumps(asdict(status)) if is_json else _describe(status))
@@ -57,7 +57,7 @@ def start(scratch: Path, is_json: bool) -> None:
 @catch_errors
 def status(scratch: Path, is_json: bool) -> None:
     """Say whether the server runs, and where. Exit code 0 either way."""
-    from flows.server import server_status
+    from coldrun.flows.server import server_status
 
     found = server_status(scratch)
     click.echo(json.dumps(asdict(found)) if is_json else _describe(found))
@@ -69,7 +69,7 @@ def status(scratch: Path, is_json: bool) -> None:
 @catch_errors
 def stop(scratch: Path, is_json: bool) -> None:
     """Stop the server and all its processes. Its database stays."""
-    from flows.server import server_status, stop_server
+    from coldrun.flows.server import server_status, stop_server
 
     stopped = stop_server(scratch)
     if is_json:

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
 
 LIMIT = 20
 
@@ -54,7 +54,7 @@ def command(
     --misses, misses are counted by class: abstained, gold below the cut by band of ranks, not
     retrieved, the tool's own failures.
     """
-    from tasks.report.answers import (
+    from coldrun.tasks.report.answers import (
         answer_lines,
         answers_markdown,
         count_arm_misses,
@@ -62,10 +62,10 @@ def command(
         miss_lines,
         run_title,
     )
-    from tasks.report.discrimination import discrimination_lines, discrimination_values
-    from tasks.report.load import load_record
-    from tasks.report.markdown import bullets, inert
-    from tasks.run.answers import read_answer
+    from coldrun.tasks.report.discrimination import discrimination_lines, discrimination_values
+    from coldrun.tasks.report.load import load_record
+    from coldrun.tasks.report.markdown import bullets, inert
+    from coldrun.tasks.run.answers import read_answer
 
     record = load_record(warehouse, run)
     rows = list_answers(record, read_answer, arm=arm, task_id=task_id)

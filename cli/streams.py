@@ -31,7 +31,7 @@ class _Unheard(io.FileIO):
             except OSError as error:
                 self.is_silent = True  # so that the end of the program does not raise once more
                 if self.fileno() == STDOUT and error.errno != errno.EPIPE:
-                    from tasks.errors import StorageError
+                    from coldrun.tasks.errors import StorageError
 
                     raise StorageError(f"cannot write the output: {error.strerror}") from None
         return memoryview(data).nbytes

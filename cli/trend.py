@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.history import chart_option
-from cli.options import (
+from coldrun.cli.history import chart_option
+from coldrun.cli.options import (
     Outputs,
     catch_errors,
     config_argument,
@@ -19,8 +19,8 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tasks.git.repository import Repository
-    from tasks.run.prepare import Evaluation
+    from coldrun.tasks.git.repository import Repository
+    from coldrun.tasks.run.prepare import Evaluation
 
 
 @click.command(
@@ -53,10 +53,10 @@ def command(
 
     A step is marked only where a test paired by task supports it. Nothing is executed.
     """
-    from tasks.history.conduct import choose_arm
-    from tasks.history.render_trend import print_trend, trend_chart, trend_markdown
-    from tasks.history.trend import build_trend
-    from tasks.run.prepare import load_evaluation
+    from coldrun.tasks.history.conduct import choose_arm
+    from coldrun.tasks.history.render_trend import print_trend, trend_chart, trend_markdown
+    from coldrun.tasks.history.trend import build_trend
+    from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch)
     trend = build_trend(
@@ -78,8 +78,8 @@ def command(
 
 def _open_product(evaluation: Evaluation) -> Repository | None:
     """The product's repository; None when it cannot be read, since nothing is executed here."""
-    from tasks.errors import RepositoryError
-    from tasks.history.commits import open_product
+    from coldrun.tasks.errors import RepositoryError
+    from coldrun.tasks.history.commits import open_product
 
     try:
         return open_product(evaluation)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from cli.options import (
+from coldrun.cli.options import (
     Outputs,
     announce_clone,
     catch_errors,
@@ -22,11 +22,11 @@ from cli.options import (
 )
 
 if TYPE_CHECKING:
-    from cli.evaluating import OnProgress
-    from flows.evaluate import Control
-    from tasks.freeze.freeze import FrozenResult
-    from tasks.report.build import BuiltReport
-    from tasks.run.prepare import Evaluation
+    from coldrun.cli.evaluating import OnProgress
+    from coldrun.flows.evaluate import Control
+    from coldrun.tasks.freeze.freeze import FrozenResult
+    from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.run.prepare import Evaluation
 
 PANEL_TASKS = 100
 """How many tasks are asked."""
@@ -75,11 +75,11 @@ def command(
     that panel, runs the built-in arms, and prints them below the null strategies. Prints the
     configuration that does the same again.
     """
-    from cli.evaluating import print_outcome, run_flow
-    from tasks.config import parse_config
-    from tasks.git.clone import is_url, open_source
-    from tasks.mine.pick_base import pick_base
-    from tasks.run.conduct import RunRequest
+    from coldrun.cli.evaluating import print_outcome, run_flow
+    from coldrun.tasks.config import parse_config
+    from coldrun.tasks.git.clone import is_url, open_source
+    from coldrun.tasks.mine.pick_base import pick_base
+    from coldrun.tasks.run.conduct import RunRequest
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     console = outputs.console()
@@ -100,15 +100,15 @@ def command(
     for line in text.splitlines():
         console.print(f"  {line}", soft_wrap=True, style="dim", markup=False)
 
-    from tasks.config import load_config
+    from coldrun.tasks.config import load_config
 
     config = load_config(config_path)
 
     def on_frozen(result: FrozenResult) -> Evaluation:
-        from tasks.freeze.lock import EvaluationFiles
-        from tasks.freeze.write import write_frozen
-        from tasks.report.panel import print_frozen
-        from tasks.run.prepare import load_evaluation
+        from coldrun.tasks.freeze.lock import EvaluationFiles
+        from coldrun.tasks.freeze.write import write_frozen
+        from coldrun.tasks.report.panel import print_frozen
+        from coldrun.tasks.run.prepare import load_evaluation
 
         print_frozen(config, result, console)
         console.print()
@@ -118,7 +118,7 @@ def command(
         return load_evaluation(config_path, scratch=scratch)
 
     def run(control: Control, on_progress: OnProgress) -> BuiltReport:
-        from flows.evaluate import Draft, try_repository
+        from coldrun.flows.evaluate import Draft, try_repository
 
         return try_repository(
             Draft(name=name, config=config, config_dir=folder, scratch=scratch),
@@ -151,8 +151,8 @@ def toml_text(text: str) -> str:
 
 
 def _write_config(folder: Path, name: str, text: str) -> Path:
-    from tasks.errors import StorageError
-    from tasks.freeze.write import write_whole
+    from coldrun.tasks.errors import StorageError
+    from coldrun.tasks.freeze.write import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

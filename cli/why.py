@@ -6,7 +6,13 @@ from pathlib import Path
 
 import click
 
-from cli.options import Outputs, catch_errors, report_options, scratch_option, warehouse_option
+from coldrun.cli.options import (
+    Outputs,
+    catch_errors,
+    report_options,
+    scratch_option,
+    warehouse_option,
+)
 
 
 @click.command(
@@ -49,7 +55,7 @@ def command(
     del scratch
     import json
 
-    from tasks.report.why import explain_answer, why_lines, why_markdown
+    from coldrun.tasks.report.why import explain_answer, why_lines, why_markdown
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from flows.history import run_history as backfill
+from coldrun.flows.history import run_history as backfill
 
 __all__ = ["backfill"]

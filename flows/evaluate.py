@@ -12,17 +12,17 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
-from tasks.arms.base import Point
-from tasks.config import Config
-from tasks.freeze.freeze import FrozenResult
-from tasks.freeze.stage import freeze_stage
-from tasks.mine.stage import mine_stage
-from tasks.report.build import BuiltReport
-from tasks.report.stage import land_stage
-from tasks.run.conduct import RunRequest, StartedRun
-from tasks.run.execute import Shard
-from tasks.run.prepare import Evaluation
-from tasks.run.stage import ask_stage, check_out_stage, plan_stage
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.config import Config
+from coldrun.tasks.freeze.freeze import FrozenResult
+from coldrun.tasks.freeze.stage import freeze_stage
+from coldrun.tasks.mine.stage import mine_stage
+from coldrun.tasks.report.build import BuiltReport
+from coldrun.tasks.report.stage import land_stage
+from coldrun.tasks.run.conduct import RunRequest, StartedRun
+from coldrun.tasks.run.execute import Shard
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.stage import ask_stage, check_out_stage, plan_stage
 
 Value = TypeVar("Value")
 

@@ -12,15 +12,15 @@ from dataclasses import replace
 
 from prefect import flow
 
-from flows.evaluate import Control, unseen
-from tasks.history.campaign import PointEvent
-from tasks.history.conduct import HistoryRequest, conduct_history
-from tasks.history.measure import PointRequest
-from tasks.history.model import History
-from tasks.history.stage import point_stage
-from tasks.report.model import Report
-from tasks.run.conduct import StartedRun
-from tasks.run.execute import Progress
+from coldrun.flows.evaluate import Control, unseen
+from coldrun.tasks.history.campaign import PointEvent
+from coldrun.tasks.history.conduct import HistoryRequest, conduct_history
+from coldrun.tasks.history.measure import PointRequest
+from coldrun.tasks.history.model import History
+from coldrun.tasks.history.stage import point_stage
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.run.conduct import StartedRun
+from coldrun.tasks.run.execute import Progress
 
 
 def run_history(

@@ -32,20 +32,20 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
 
-from flows.evaluate import Control, unseen
-from flows.history import conduct_within_flow
-from tasks.errors import ColdrunError
-from tasks.git.clone import is_url
-from tasks.git.repository import Repository
-from tasks.history.campaign import PointEvent
-from tasks.history.commits import open_product
-from tasks.history.conduct import HistoryRequest
-from tasks.history.model import History
-from tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
-from tasks.machine.locks import try_lock
-from tasks.run.execute import Progress
-from tasks.run.manifest import new_run_id
-from tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.flows.evaluate import Control, unseen
+from coldrun.flows.history import conduct_within_flow
+from coldrun.tasks.errors import ColdrunError
+from coldrun.tasks.git.clone import is_url
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.history.campaign import PointEvent
+from coldrun.tasks.history.commits import open_product
+from coldrun.tasks.history.conduct import HistoryRequest
+from coldrun.tasks.history.model import History
+from coldrun.tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
+from coldrun.tasks.machine.locks import try_lock
+from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.run.manifest import new_run_id
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 
 DEPLOYMENT: Final = "nightly"
 AUTOMATION: Final = "coldrun: nights without a heartbeat have crashed"

@@ -37,7 +37,7 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from flows.server import ServerHandle
+    from coldrun.flows.server import ServerHandle
 
 Value = TypeVar("Value")
 

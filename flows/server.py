@@ -1,7 +1,7 @@
 """The Prefect server that a flow runs on: the given one, a running one, or one of its own.
 
     with use_server(scratch, verbose=False, announce=say) as server:
-        from flows.evaluate import evaluate   # Prefect is imported here at the earliest
+        from coldrun.flows.evaluate import evaluate   # Prefect is imported here at the earliest
 
 The order is fixed: `PREFECT_API_URL`, then the server that `coldrun server start` left running,
 then an own one that ends with this process, even when the process is killed.
@@ -22,9 +22,9 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
-from flows.server_environment import prefect_environment
-from flows.server_launch import START_SECONDS, health, launch, patience, wait_until_ready
-from flows.server_state import (
+from coldrun.flows.server_environment import prefect_environment
+from coldrun.flows.server_launch import START_SECONDS, health, launch, patience, wait_until_ready
+from coldrun.flows.server_state import (
     Folders,
     Running,
     folders_of,
@@ -33,7 +33,7 @@ from flows.server_state import (
     read_running,
     write_running,
 )
-from tasks.errors import ColdrunError
+from coldrun.tasks.errors import ColdrunError
 
 __all__ = [
     "ServerHandle",

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from flows.server_environment import server_environment
-from tasks.errors import ColdrunError, StorageError
+from coldrun.flows.server_environment import server_environment
+from coldrun.tasks.errors import ColdrunError, StorageError
 
 START_SECONDS: Final = 300.0
 NEWS_SECONDS: Final = 30.0

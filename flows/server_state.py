@@ -24,8 +24,8 @@ from typing import Final
 
 import psutil
 
-from flows.server_launch import PROGRAM, Launched, kill_group
-from tasks.errors import StorageError
+from coldrun.flows.server_launch import PROGRAM, Launched, kill_group
+from coldrun.tasks.errors import StorageError
 
 STOP_SECONDS: Final = 10.0
 LOG_DAYS: Final = 7

@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tasks.run.capture import CaptureStore
+from coldrun.tasks.run.capture import CaptureStore
 from tests.evaluations import EvaluationLab
 
 KILLER = """
 import os, signal, sys, time
 from pathlib import Path
 from tests.evaluations import EvaluationLab
-from tasks.report.land import finish_run
-from tasks.run.conduct import execute_locally
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.run.conduct import execute_locally
 
 lab = EvaluationLab(Path(sys.argv[1]))
 

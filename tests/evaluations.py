@@ -11,29 +11,29 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tasks.config import load_config
-from tasks.freeze.check import check_config
-from tasks.freeze.freeze import FrozenResult, freeze_panel
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.write import Written, write_frozen
-from tasks.mine.mine import mine_panel
-from tasks.report.build import BuiltReport
-from tasks.report.land import finish_run
-from tasks.report.model import ArmPart, Report
-from tasks.run.conduct import (
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.check import check_config
+from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write import Written, write_frozen
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.report.build import BuiltReport
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.report.model import ArmPart, Report
+from coldrun.tasks.run.conduct import (
     Mode,
     RunRequest,
     StartedRun,
     execute_locally,
     start_run,
 )
-from tasks.run.execute import Progress
-from tasks.run.prepare import Evaluation, load_evaluation
-from warehouse.reader import connect, select_rows
+from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.warehouse.reader import connect, select_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 
-COLDRUN = "from cli.main import main; main(prog_name='coldrun')"
+COLDRUN = "from coldrun.cli.main import main; main(prog_name='coldrun')"
 """The command line without its installed script, so that PYTHONPATH decides whose code runs."""
 
 ARM = """

@@ -13,9 +13,9 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.errors import StorageError, UsageError
-from warehouse.schemas import TABLES
-from warehouse.writer import prepare_warehouse
+from coldrun.tasks.errors import StorageError, UsageError
+from coldrun.warehouse.schemas import TABLES
+from coldrun.warehouse.writer import prepare_warehouse
 
 VIEWS = Path(__file__).parent / "views"
 

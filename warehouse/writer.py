@@ -10,8 +10,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tasks.errors import StorageError
-from warehouse.schemas import TABLES
+from coldrun.tasks.errors import StorageError
+from coldrun.warehouse.schemas import TABLES
 
 EMPTY_NAME = "_empty.parquet"
 

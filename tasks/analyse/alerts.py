@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tasks.analyse.integrity import (
+from coldrun.tasks.analyse.integrity import (
     bound_mrr,
     compare_dev_sealed,
     describe_pace,

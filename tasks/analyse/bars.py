@@ -7,7 +7,7 @@ from typing import Literal
 
 from scipy import special
 
-from tasks.analyse.intervals import wilson_interval
+from coldrun.tasks.analyse.intervals import wilson_interval
 
 BarRule = Literal["point", "lower"]
 

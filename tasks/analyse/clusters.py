@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tasks.analyse.bootstrap import resample_means
-from tasks.analyse.paired import sign_flip_p
+from coldrun.tasks.analyse.bootstrap import resample_means
+from coldrun.tasks.analyse.paired import sign_flip_p
 
 FloatArray = NDArray[np.float64]
 

@@ -14,9 +14,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.gold_table import GoldTable, build_gold_table, require_gold
-from tasks.analyse.measures import Measure
-from tasks.records import Task
+from coldrun.tasks.analyse.gold_table import GoldTable, build_gold_table, require_gold
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.records import Task
 
 FloatArray = NDArray[np.float64]
 

@@ -17,16 +17,16 @@ from math import inf
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.intervals import Interval, mean_intervals
-from tasks.analyse.paired_intervals import paired_interval
-from tasks.analyse.pareto import (
+from coldrun.tasks.analyse.intervals import Interval, mean_intervals
+from coldrun.tasks.analyse.paired_intervals import paired_interval
+from coldrun.tasks.analyse.pareto import (
     Dominance,
     Standing,
     bootstrap_frontier,
     judge_dominance,
     mark_points,
 )
-from tasks.analyse.ratios import RatioDifference, compare_all_cost_ratios
+from coldrun.tasks.analyse.ratios import RatioDifference, compare_all_cost_ratios
 
 FloatArray = NDArray[np.float64]
 

@@ -14,12 +14,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.drift import Drift, judge_drift
-from tasks.analyse.gate import GATE_ALPHA
-from tasks.analyse.paired import sign_flip_p
-from tasks.analyse.paired_intervals import paired_interval
-from tasks.analyse.pooled_noise import PooledFloor, has_unusual_flips
-from tasks.records import Role
+from coldrun.tasks.analyse.drift import Drift, judge_drift
+from coldrun.tasks.analyse.gate import GATE_ALPHA
+from coldrun.tasks.analyse.paired import sign_flip_p
+from coldrun.tasks.analyse.paired_intervals import paired_interval
+from coldrun.tasks.analyse.pooled_noise import PooledFloor, has_unusual_flips
+from coldrun.tasks.records import Role
 
 FloatArray = NDArray[np.float64]
 StepStatus = Literal["changed", "unchanged", "below_noise", "unverified", "confounded", "bundle"]

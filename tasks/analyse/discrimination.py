@@ -9,7 +9,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.paired import count_discordant, exact_paired_two_sided_p
+from coldrun.tasks.analyse.paired import count_discordant, exact_paired_two_sided_p
 
 FloatArray = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tasks.analyse.paired import exact_paired_two_sided_p, sign_flip_p
+from coldrun.tasks.analyse.paired import exact_paired_two_sided_p, sign_flip_p
 
 FloatArray = NDArray[np.float64]
 DriftVerdict = Literal["NO_DRIFT", "DRIFT"]

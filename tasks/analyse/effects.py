@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.intervals import Interval
-from tasks.analyse.paired import sign_flip_p
-from tasks.analyse.paired_intervals import paired_interval, without_dust
+from coldrun.tasks.analyse.intervals import Interval
+from coldrun.tasks.analyse.paired import sign_flip_p
+from coldrun.tasks.analyse.paired_intervals import paired_interval, without_dust
 
 FloatArray = NDArray[np.float64]
 

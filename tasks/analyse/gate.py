@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.measures import Measure
-from tasks.analyse.paired import exact_paired_p, sign_flip_p
-from tasks.errors import ConfigError
-from tasks.plain import noun
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.analyse.paired import exact_paired_p, sign_flip_p
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.plain import noun
 
 FloatArray = NDArray[np.float64]
 Outcome = Literal["measured_nothing", "inconclusive", "beats_nulls"]

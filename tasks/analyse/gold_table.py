@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tasks.analyse.measures import Measure
-from tasks.errors import PanelError
-from tasks.records import Task
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.records import Task
 
 FloatArray = NDArray[np.float64]
 

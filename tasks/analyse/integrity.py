@@ -15,7 +15,7 @@ from statistics import median
 import numpy as np
 from scipy import stats
 
-from tasks.analyse.intervals import Interval, newcombe_independent_interval
+from coldrun.tasks.analyse.intervals import Interval, newcombe_independent_interval
 
 
 def is_percentage_possible(percentage: float, n: int, *, decimals: int = 0) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tasks.analyse.bootstrap import bca_limits, resample_means
+from coldrun.tasks.analyse.bootstrap import bca_limits, resample_means
 
 Side = Literal["both", "lower", "upper"]
 

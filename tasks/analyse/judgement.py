@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict
 
-from tasks.analyse.evidence import Outcome
-from tasks.records import Role
+from coldrun.tasks.analyse.evidence import Outcome
+from coldrun.tasks.records import Role
 
 
 class Part(BaseModel):

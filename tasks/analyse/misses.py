@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tasks.analyse.measures import Measure, parse_measure
-from tasks.analyse.measures.ranks import find_first_rank
-from tasks.analyse.score_table import Answered
-from tasks.records import Task
+from coldrun.tasks.analyse.measures import Measure, parse_measure
+from coldrun.tasks.analyse.measures.ranks import find_first_rank
+from coldrun.tasks.analyse.score_table import Answered
+from coldrun.tasks.records import Task
 
 MISS_CLASSES = (
     "missing",

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tasks.analyse.intervals import clopper_pearson_interval
-from tasks.analyse.net_change import net_change
-from tasks.analyse.paired import exact_paired_p
+from coldrun.tasks.analyse.intervals import clopper_pearson_interval
+from coldrun.tasks.analyse.net_change import net_change
+from coldrun.tasks.analyse.paired import exact_paired_p
 
 FloatArray = NDArray[np.float64]
 NoiseVerdict = Literal["PASS", "NOISE"]

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from tasks.analyse.constant import constant_answer
-from tasks.analyse.gold_table import require_gold
-from tasks.analyse.measures import Measure
-from tasks.analyse.permuted import permuted_scores
-from tasks.analyse.random_null import random_scores
-from tasks.records import Task
+from coldrun.tasks.analyse.constant import constant_answer
+from coldrun.tasks.analyse.gold_table import require_gold
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.analyse.permuted import permuted_scores
+from coldrun.tasks.analyse.random_null import random_scores
+from coldrun.tasks.records import Task
 
 NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
 """All nulls in the order of every report; `permuted` is one per candidate."""

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from tasks.analyse.flips import EXHAUSTIVE_TASKS, draw_flips, sum_flipped
+from coldrun.tasks.analyse.flips import EXHAUSTIVE_TASKS, draw_flips, sum_flipped
 
 FloatArray = NDArray[np.float64]
 Alternative = Literal["greater", "two-sided"]

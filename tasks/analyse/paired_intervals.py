@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize, special
 
-from tasks.analyse.intervals import (
+from coldrun.tasks.analyse.intervals import (
     Interval,
     clopper_pearson_interval,
     mean_interval,

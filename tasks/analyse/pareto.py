@@ -15,8 +15,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.bootstrap import resample_means
-from tasks.analyse.intervals import Interval
+from coldrun.tasks.analyse.bootstrap import resample_means
+from coldrun.tasks.analyse.intervals import Interval
 
 FloatArray = NDArray[np.float64]
 Dominance = Literal["A_DOMINATES", "B_DOMINATES", "TRADE_OFF", "UNRESOLVED"]

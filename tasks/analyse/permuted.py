@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from tasks.analyse.constant import ideal_gains
-from tasks.analyse.gold_table import GoldTable, build_gold_table, require_gold
-from tasks.analyse.measures import Measure
-from tasks.analyse.measures.ranks import cut_items
-from tasks.records import Task
+from coldrun.tasks.analyse.constant import ideal_gains
+from coldrun.tasks.analyse.gold_table import GoldTable, build_gold_table, require_gold
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.analyse.measures.ranks import cut_items
+from coldrun.tasks.records import Task
 
 FloatArray = NDArray[np.float64]
 

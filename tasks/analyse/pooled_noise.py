@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats
 
-from tasks.analyse.noise import flip_probabilities, net_band, upper_flip_rate
+from coldrun.tasks.analyse.noise import flip_probabilities, net_band, upper_flip_rate
 
 FloatArray = NDArray[np.float64]
 

@@ -6,9 +6,9 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from math import comb, log2
 
-from tasks.analyse.gold_table import require_gold
-from tasks.analyse.measures import Measure
-from tasks.records import Task
+from coldrun.tasks.analyse.gold_table import require_gold
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.records import Task
 
 
 def random_scores(

@@ -14,8 +14,8 @@ from math import inf, sqrt
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.bootstrap import percentile_limits, resample_means
-from tasks.analyse.intervals import Interval
+from coldrun.tasks.analyse.bootstrap import percentile_limits, resample_means
+from coldrun.tasks.analyse.intervals import Interval
 
 FloatArray = NDArray[np.float64]
 Values = Sequence[float] | FloatArray

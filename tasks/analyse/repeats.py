@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.measures import Measure
-from tasks.analyse.noise import NoiseFloor, estimate_noise_floor
-from tasks.analyse.score_table import ArmAnswers, score_answer
-from tasks.analyse.stability import answer_agreement, outcome_stability
-from tasks.records import Task
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.analyse.noise import NoiseFloor, estimate_noise_floor
+from coldrun.tasks.analyse.score_table import ArmAnswers, score_answer
+from coldrun.tasks.analyse.stability import answer_agreement, outcome_stability
+from coldrun.tasks.records import Task
 
 FloatArray = NDArray[np.float64]
 

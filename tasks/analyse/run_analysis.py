@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tasks.analyse.evidence import (
+from coldrun.tasks.analyse.evidence import (
     Evidence,
     EvidenceFacts,
     Outcome,
@@ -21,18 +21,18 @@ from tasks.analyse.evidence import (
     judge_evidence,
     judge_verdict,
 )
-from tasks.analyse.gate import Pairing, judge_candidate
-from tasks.analyse.intervals import mean_interval, mean_intervals, wilson_interval
-from tasks.analyse.judgement import AgainstPart, BarPart, GatePart, MeasurePart
-from tasks.analyse.measures import Measure, parse_measure
-from tasks.analyse.multiplicity import adjust_holm
-from tasks.analyse.nulls import null_scores, permuted_scores
-from tasks.analyse.paired_intervals import paired_interval
-from tasks.analyse.power import minimum_detectable_effect
-from tasks.analyse.repeats import Repeats, describe_repeats
-from tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
-from tasks.config import BarConfig
-from tasks.records import Role, Task
+from coldrun.tasks.analyse.gate import Pairing, judge_candidate
+from coldrun.tasks.analyse.intervals import mean_interval, mean_intervals, wilson_interval
+from coldrun.tasks.analyse.judgement import AgainstPart, BarPart, GatePart, MeasurePart
+from coldrun.tasks.analyse.measures import Measure, parse_measure
+from coldrun.tasks.analyse.multiplicity import adjust_holm
+from coldrun.tasks.analyse.nulls import null_scores, permuted_scores
+from coldrun.tasks.analyse.paired_intervals import paired_interval
+from coldrun.tasks.analyse.power import minimum_detectable_effect
+from coldrun.tasks.analyse.repeats import Repeats, describe_repeats
+from coldrun.tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
+from coldrun.tasks.config import BarConfig
+from coldrun.tasks.records import Role, Task
 
 FloatArray = NDArray[np.float64]
 EXPECTATIONS = ("random", "permuted")

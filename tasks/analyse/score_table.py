@@ -13,8 +13,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tasks.analyse.measures import Measure
-from tasks.records import Task
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.records import Task
 
 METHOD_VERSION = "1"
 """Raised when a measure, a parser or the averaging changes the meaning of a stored score."""

@@ -15,7 +15,7 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.passk import pass_hat_k
+from coldrun.tasks.analyse.passk import pass_hat_k
 
 Answer = Sequence[str]
 

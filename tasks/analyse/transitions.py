@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.intervals import clopper_pearson_interval
+from coldrun.tasks.analyse.intervals import clopper_pearson_interval
 
 FloatArray = NDArray[np.float64]
 

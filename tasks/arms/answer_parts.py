@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.arms.answer_text import json_documents, read_json, read_protocol_line
-from tasks.arms.service.chat_protocol import read_completion
-from tasks.config import ChatArm, HttpArm, McpArm, ProcessArm
+from coldrun.tasks.arms.answer_text import json_documents, read_json, read_protocol_line
+from coldrun.tasks.arms.service.chat_protocol import read_completion
+from coldrun.tasks.config import ChatArm, HttpArm, McpArm, ProcessArm
 
 
 def answer_parts(raw: str, arm: ProcessArm) -> tuple[list[Any], list[str]]:

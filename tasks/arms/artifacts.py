@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.base import Point
-from tasks.canonical import canonical_json
-from tasks.config import ProcessArm, ProductConfig
-from tasks.errors import ConfigError
-from tasks.machine.search_path import session_search_path
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.config import ProcessArm, ProductConfig
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.machine.search_path import session_search_path
 
 BYTECODE_FOLDER = "__pycache__"
 

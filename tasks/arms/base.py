@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from tasks.config import ArmConfig
-from tasks.records import AnswerKind, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.config import ArmConfig
+from coldrun.tasks.records import AnswerKind, Question, Reply, SessionEnd, SessionStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

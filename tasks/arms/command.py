@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tasks.arms.base import Session, SessionContext
-from tasks.arms.line_session import LineSession
-from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
-from tasks.arms.per_task_session import PerTaskSession
-from tasks.arms.workspace.isolation import open_workspace
-from tasks.config import CommandArm
-from tasks.errors import ConfigError
+from coldrun.tasks.arms.base import Session, SessionContext
+from coldrun.tasks.arms.line_session import LineSession
+from coldrun.tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
+from coldrun.tasks.arms.per_task_session import PerTaskSession
+from coldrun.tasks.arms.workspace.isolation import open_workspace
+from coldrun.tasks.config import CommandArm
+from coldrun.tasks.errors import ConfigError
 
 
 def open_command_session(context: SessionContext) -> Session:

@@ -6,15 +6,15 @@ import json
 import re
 from collections.abc import Sequence
 
-from tasks.arms.answer_parts import answer_parts
-from tasks.arms.answer_text import (
+from coldrun.tasks.arms.answer_parts import answer_parts
+from coldrun.tasks.arms.answer_text import (
     ERROR_FIELDS,
     SHORT_TEXT,
     STATUS_FIELDS,
     field_texts,
 )
-from tasks.arms.parse import parse_answer
-from tasks.config import ProcessArm
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.config import ProcessArm
 
 
 def find_failure(

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import hmac
 
-from tasks.arms.base import Point
-from tasks.records import SessionStart
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.records import SessionStart
 
 SHORTEST_COMMIT = 7
 

@@ -6,10 +6,10 @@ import json
 import math
 from typing import Any, cast
 
-from tasks.arms.answer_text import read_protocol_line
-from tasks.arms.attempts import read_texts
-from tasks.plain import without_surrogates
-from tasks.records import SessionStart
+from coldrun.tasks.arms.answer_text import read_protocol_line
+from coldrun.tasks.arms.attempts import read_texts
+from coldrun.tasks.plain import without_surrogates
+from coldrun.tasks.records import SessionStart
 
 PROTOCOL = 1
 

@@ -9,7 +9,7 @@ import time
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tasks.arms.attempts import (
+from coldrun.tasks.arms.attempts import (
     Tried,
     Usage,
     add_usage,
@@ -18,10 +18,10 @@ from tasks.arms.attempts import (
     read_texts,
     read_usage,
 )
-from tasks.arms.base import SessionContext
-from tasks.arms.failures import find_failure
-from tasks.arms.identity import find_mismatches
-from tasks.arms.line_protocol import (
+from coldrun.tasks.arms.base import SessionContext
+from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.identity import find_mismatches
+from coldrun.tasks.arms.line_protocol import (
     PROTOCOL,
     ProtocolError,
     decode_line,
@@ -30,20 +30,20 @@ from tasks.arms.line_protocol import (
     read_ready,
     shorten_line,
 )
-from tasks.arms.parse import parse_answer
-from tasks.arms.starts import Starts
-from tasks.arms.templates import fill_text, question_values
-from tasks.arms.workspace.isolation import Workspace
-from tasks.config import CommandArm
-from tasks.errors import InvalidRunError
-from tasks.machine.process import (
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.starts import Starts
+from coldrun.tasks.arms.templates import fill_text, question_values
+from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.config import CommandArm
+from coldrun.tasks.errors import InvalidRunError
+from coldrun.tasks.machine.process import (
     Child,
     ChildEndedError,
     ChildOversizedError,
     ChildTimeoutError,
     spawn_child,
 )
-from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 LEAVE_SECONDS = 2.0
 """How long a session that was told `bye` may take to leave by itself."""

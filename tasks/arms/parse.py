@@ -18,8 +18,8 @@ from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.filter import Filter
 from jsonpath_ng.ext.parser import parse as parse_json_path
 
-from tasks.arms.answer_parts import answer_parts
-from tasks.arms.answer_text import (
+from coldrun.tasks.arms.answer_parts import answer_parts
+from coldrun.tasks.arms.answer_text import (
     MISSING,
     SHORT_TEXT,
     STATUS_FIELDS,
@@ -31,10 +31,10 @@ from tasks.arms.answer_text import (
     read_protocol_line,
     shorten,
 )
-from tasks.arms.service.chat_protocol import read_completion
-from tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
-from tasks.git.paths import encode_path
-from tasks.records import AnswerKind
+from coldrun.tasks.arms.service.chat_protocol import read_completion
+from coldrun.tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
+from coldrun.tasks.git.paths import encode_path
+from coldrun.tasks.records import AnswerKind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

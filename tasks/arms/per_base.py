@@ -8,11 +8,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
-from tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace
-from tasks.errors import UsageError
-from tasks.git.repository import Repository
-from tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
+from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
 
 
 class WorkspaceSession(Session, Protocol):

@@ -6,21 +6,21 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from tasks.arms.attempts import Tried, ask_with_retries
-from tasks.arms.base import SessionContext
-from tasks.arms.failures import find_failure
-from tasks.arms.parse import parse_answer
-from tasks.arms.templates import fill_text, question_values
-from tasks.arms.workspace.isolation import Workspace
-from tasks.config import CommandArm
-from tasks.machine.process import (
+from coldrun.tasks.arms.attempts import Tried, ask_with_retries
+from coldrun.tasks.arms.base import SessionContext
+from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.templates import fill_text, question_values
+from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.config import CommandArm
+from coldrun.tasks.machine.process import (
     Child,
     ChildOversizedError,
     ChildTimeoutError,
     describe_exit,
     spawn_child,
 )
-from tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

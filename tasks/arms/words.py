@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from tasks.arms.stop_words import STOP_WORDS
+from coldrun.tasks.arms.stop_words import STOP_WORDS
 
 MINIMUM_LENGTH = 3
 

@@ -1,6 +1,6 @@
 """The evaluation's configuration: one TOML file, checked strictly, unknown keys named."""
 
-from tasks.config.arms import (
+from coldrun.tasks.config.arms import (
     DESCRIPTIVE_KEYS,
     ArmConfig,
     Bm25Arm,
@@ -14,7 +14,7 @@ from tasks.config.arms import (
     ServerArm,
     ToolCall,
 )
-from tasks.config.evaluation import (
+from coldrun.tasks.config.evaluation import (
     DEFAULT_EXCLUDE_GOLD,
     NULL_NAMES,
     BarConfig,
@@ -28,9 +28,9 @@ from tasks.config.evaluation import (
     SampleConfig,
     SplitConfig,
 )
-from tasks.config.load import load_config, load_prices, parse_config, read_prices
-from tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
-from tasks.config.section import Section
+from coldrun.tasks.config.load import load_config, load_prices, parse_config, read_prices
+from coldrun.tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
+from coldrun.tasks.config.section import Section
 
 __all__ = [
     "DEFAULT_EXCLUDE_GOLD",

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from tasks.config.section import Names, Section
+from coldrun.tasks.config.section import Names, Section
 
 DEFAULT_INFRA_PATTERNS = (
     r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",

@@ -8,15 +8,15 @@ from typing import Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from tasks.config.ablation import check_ablations
-from tasks.config.arms import (
+from coldrun.tasks.config.ablation import check_ablations
+from coldrun.tasks.config.arms import (
     ArmConfig,
     Bm25Arm,
     GrepArm,
 )
-from tasks.config.prices import PricesConfig
-from tasks.config.section import Names, Section
-from tasks.records import AnswerKind
+from coldrun.tasks.config.prices import PricesConfig
+from coldrun.tasks.config.section import Names, Section
+from coldrun.tasks.records import AnswerKind
 
 DEFAULT_EXCLUDE_GOLD = (
     "CHANGES*",

@@ -10,9 +10,9 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from tasks.canonical import digest_bytes
-from tasks.config.arms import ARM_KINDS, ToolCall
-from tasks.config.evaluation import (
+from coldrun.tasks.canonical import digest_bytes
+from coldrun.tasks.config.arms import ARM_KINDS, ToolCall
+from coldrun.tasks.config.evaluation import (
     BarConfig,
     Config,
     HoldoutConfig,
@@ -24,8 +24,8 @@ from tasks.config.evaluation import (
     SampleConfig,
     SplitConfig,
 )
-from tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
-from tasks.errors import ConfigError
+from coldrun.tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
+from coldrun.tasks.errors import ConfigError
 
 
 def load_config(path: Path) -> Config:

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
-from tasks.config.section import Section
+from coldrun.tasks.config.section import Section
 
 Price = Field(default=None, ge=0, allow_inf_nan=False)
 

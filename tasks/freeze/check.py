@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import difflib
 
-from tasks.analyse.measures import parse_measure
-from tasks.config import NULL_NAMES, Config, PanelConfig
-from tasks.errors import ConfigError
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.config import NULL_NAMES, Config, PanelConfig
+from coldrun.tasks.errors import ConfigError
 
 _MINED = frozenset({"base", "head", "query", "max_gold"})
 _PANEL_KEYS = {

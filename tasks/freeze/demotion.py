@@ -12,9 +12,9 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.freeze.split import UNDATED, task_instant
-from tasks.mine.candidates import make_task_id
-from tasks.records import Task
+from coldrun.tasks.freeze.split import UNDATED, task_instant
+from coldrun.tasks.mine.candidates import make_task_id
+from coldrun.tasks.records import Task
 
 
 def describe_reading(tasks: Sequence[Task], *, range_end: dt.datetime | None) -> dict[str, Any]:

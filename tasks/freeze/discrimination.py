@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import combinations
 
-from tasks.plain import counted
+from coldrun.tasks.plain import counted
 
 SMALLEST_DECISIVE_DISCORDANCE = 6
 """Fewer discordant tasks than this cannot reach p <= 0.025 one-sided, however one-sided they are:

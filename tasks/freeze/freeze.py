@@ -6,20 +6,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.oracles import find_shared_component
-from tasks.analyse.run_analysis import NullGround, measure_nulls
-from tasks.config import Config
-from tasks.errors import PanelError
-from tasks.freeze.discrimination import warn_of_size
-from tasks.freeze.distribution import Distribution, describe_distribution
-from tasks.freeze.lock import LOCK_SCHEMA, locked_settings
-from tasks.freeze.panel import panel_digest, panel_to_bytes
-from tasks.freeze.population import describe_population
-from tasks.freeze.sample import sample_tasks
-from tasks.freeze.split import split_tasks
-from tasks.plain import counted
-from tasks.records import MinedPanel, Revision, Task
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.oracles import find_shared_component
+from coldrun.tasks.analyse.run_analysis import NullGround, measure_nulls
+from coldrun.tasks.config import Config
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.freeze.discrimination import warn_of_size
+from coldrun.tasks.freeze.distribution import Distribution, describe_distribution
+from coldrun.tasks.freeze.lock import LOCK_SCHEMA, locked_settings
+from coldrun.tasks.freeze.panel import panel_digest, panel_to_bytes
+from coldrun.tasks.freeze.population import describe_population
+from coldrun.tasks.freeze.sample import sample_tasks
+from coldrun.tasks.freeze.split import split_tasks
+from coldrun.tasks.plain import counted
+from coldrun.tasks.records import MinedPanel, Revision, Task
 
 MINER_VERSION = "1"
 """Raised when mining or sampling gives other tasks for the same history and settings."""

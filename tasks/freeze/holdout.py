@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Any, Literal
 
-from tasks.canonical import canonical_json, digest_json
-from tasks.config import HoldoutConfig
-from tasks.errors import LedgerError
-from tasks.plain import counted, noun, times
+from coldrun.tasks.canonical import canonical_json, digest_json
+from coldrun.tasks.config import HoldoutConfig
+from coldrun.tasks.errors import LedgerError
+from coldrun.tasks.plain import counted, noun, times
 
 LEDGER_SCHEMA = 1
 ANY_EVENT = HoldoutConfig().when

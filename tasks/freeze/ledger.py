@@ -14,10 +14,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tasks.canonical import digest_bytes
-from tasks.errors import LedgerError, UsageError
-from tasks.freeze.demotion import join_readings
-from tasks.freeze.holdout import (
+from coldrun.tasks.canonical import digest_bytes
+from coldrun.tasks.errors import LedgerError, UsageError
+from coldrun.tasks.freeze.demotion import join_readings
+from coldrun.tasks.freeze.holdout import (
     LedgerHead,
     Opening,
     check_head,
@@ -28,9 +28,9 @@ from tasks.freeze.holdout import (
     ledger_to_bytes,
     opening_from_line,
 )
-from tasks.freeze.lock import EvaluationFiles, lock_to_bytes, read_lock
-from tasks.freeze.write import write_whole
-from tasks.machine.locks import try_lock
+from coldrun.tasks.freeze.lock import EvaluationFiles, lock_to_bytes, read_lock
+from coldrun.tasks.freeze.write import write_whole
+from coldrun.tasks.machine.locks import try_lock
 
 
 def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.canonical import digest_bytes, digest_json
-from tasks.config import Config
-from tasks.errors import LockError
-from tasks.freeze.panel import panel_digest, panel_from_bytes
-from tasks.records import Task
+from coldrun.tasks.canonical import digest_bytes, digest_json
+from coldrun.tasks.config import Config
+from coldrun.tasks.errors import LockError
+from coldrun.tasks.freeze.panel import panel_digest, panel_from_bytes
+from coldrun.tasks.records import Task
 
 LOCK_SCHEMA = 1
 

@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.canonical import canonical_json, digest_bytes
-from tasks.errors import PanelError
-from tasks.records import GoldItem, Task
+from coldrun.tasks.canonical import canonical_json, digest_bytes
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.records import GoldItem, Task
 
 
 def panel_to_bytes(tasks: Sequence[Task]) -> bytes:

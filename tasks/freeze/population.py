@@ -6,8 +6,13 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.freeze.production import ProductionEstimate, by_commonest_item, by_shape, weight_strata
-from tasks.records import Task
+from coldrun.tasks.freeze.production import (
+    ProductionEstimate,
+    by_commonest_item,
+    by_shape,
+    weight_strata,
+)
+from coldrun.tasks.records import Task
 
 
 def describe_population(dev: Sequence[Task], sampled: Sequence[Task]) -> dict[str, Any]:

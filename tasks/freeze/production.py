@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tasks.records import Task
+from coldrun.tasks.records import Task
 
 Stratify = Callable[[Task], str]
 

@@ -23,13 +23,13 @@ from typing import Any, Literal
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from tasks.canonical import canonical_json, digest_bytes
-from tasks.config import Config
-from tasks.errors import ColdrunError, LockError, StorageError, UsageError
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.panel import panel_from_bytes
-from tasks.machine.scratch import find_enclosing_repository
-from tasks.records import MinedPanel, Task
+from coldrun.tasks.canonical import canonical_json, digest_bytes
+from coldrun.tasks.config import Config
+from coldrun.tasks.errors import ColdrunError, LockError, StorageError, UsageError
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.panel import panel_from_bytes
+from coldrun.tasks.machine.scratch import find_enclosing_repository
+from coldrun.tasks.records import MinedPanel, Task
 
 KEY_VARIABLE = "COLDRUN_HOLDOUT_KEY"
 KEY_BYTES = 32
@@ -237,7 +237,7 @@ def _decrypt(files: EvaluationFiles, digest: str) -> bytes:
 def _mine_again(
     lock: dict[str, Any], config: Config, mine: Callable[[Config], MinedPanel], *, why: str
 ) -> bytes:
-    from tasks.freeze.freeze import MINER_VERSION, draw_sealed
+    from coldrun.tasks.freeze.freeze import MINER_VERSION, draw_sealed
 
     sealed = lock["sealed"]
     if sealed["miner"] != MINER_VERSION:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 
-from tasks.config import SplitConfig
-from tasks.errors import PanelError
-from tasks.records import Task
+from coldrun.tasks.config import SplitConfig
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.records import Task
 
 UNDATED = dt.datetime.min.replace(tzinfo=dt.UTC)
 

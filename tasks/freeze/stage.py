@@ -5,9 +5,9 @@ from __future__ import annotations
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.config import Config
-from tasks.freeze.freeze import FrozenResult, freeze_panel
-from tasks.records import MinedPanel
+from coldrun.tasks.config import Config
+from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
+from coldrun.tasks.records import MinedPanel
 
 
 @task(name="freeze", task_run_name="freeze", cache_policy=NO_CACHE, persist_result=False)

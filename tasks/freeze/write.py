@@ -7,19 +7,19 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
-from tasks.canonical import digest_bytes
-from tasks.errors import LedgerError, LockError, StorageError
-from tasks.freeze.demotion import find_read
-from tasks.freeze.freeze import FrozenResult
-from tasks.freeze.lock import (
+from coldrun.tasks.canonical import digest_bytes
+from coldrun.tasks.errors import LedgerError, LockError, StorageError
+from coldrun.tasks.freeze.demotion import find_read
+from coldrun.tasks.freeze.freeze import FrozenResult
+from coldrun.tasks.freeze.lock import (
     EvaluationFiles,
     changed_settings,
     check_digest,
     lock_to_bytes,
     read_lock,
 )
-from tasks.freeze.panel import panel_from_bytes
-from tasks.freeze.sealed import is_intact, write_key_and_seal
+from coldrun.tasks.freeze.panel import panel_from_bytes
+from coldrun.tasks.freeze.sealed import is_intact, write_key_and_seal
 
 Written = Literal["frozen", "unchanged", "restored", "replaced"]
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from git import Git
 from git.exc import CommandError
 
-from tasks.errors import RepositoryError
-from tasks.git.repository import Repository
-from tasks.records import Revision
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.records import Revision
 
 PLAIN_GIT = {
     "GIT_CONFIG_NOSYSTEM": "1",

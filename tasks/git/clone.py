@@ -9,9 +9,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.errors import RepositoryError
-from tasks.git.command import run_git
-from tasks.git.repository import Repository
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.command import run_git
+from coldrun.tasks.git.repository import Repository
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/:@]+@)?[^/:]{2,}:(?!//)[^\\]")
 _FULL_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")

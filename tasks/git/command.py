@@ -19,7 +19,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self, cast
 
-from tasks.errors import RepositoryError
+from coldrun.tasks.errors import RepositoryError
 
 if TYPE_CHECKING:
     from git.cmd import Git

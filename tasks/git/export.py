@@ -6,8 +6,8 @@ import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from tasks.errors import RepositoryError
-from tasks.git.repository import Repository, TreeEntry
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.repository import Repository, TreeEntry
 
 EXECUTABLE = "100755"
 

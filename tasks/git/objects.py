@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
-from tasks.errors import RepositoryError
-from tasks.git.command import GitStream, repository_options
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.command import GitStream, repository_options
 
 _ASKED_AT_ONCE = 100
 """So few requests fit into a pipe whole: git never waits for us while we wait for git."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from tasks.errors import RepositoryError
-from tasks.git.command import GitStream, describe_failure, repository_options, run_git
-from tasks.git.log import (
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.command import GitStream, describe_failure, repository_options, run_git
+from coldrun.tasks.git.log import (
     FOLLOW_RENAMES,
     IGNORE_RENAMES,
     LOG_OPTIONS,
@@ -22,8 +22,8 @@ from tasks.git.log import (
     LogEntry,
     parse_log,
 )
-from tasks.git.paths import encode_path
-from tasks.records import Revision
+from coldrun.tasks.git.paths import encode_path
+from coldrun.tasks.records import Revision
 
 EntryKind = Literal["file", "symlink", "submodule"]
 Merges = Literal["without-diff", "first-parent"]

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tasks.analyse.decomposition import ControlMove, check_sum, judge_controls
-from tasks.analyse.evidence import Evidence, Verdict
-from tasks.freeze.distribution import describe_distribution
-from tasks.freeze.lock import FrozenPanel
-from tasks.history.journal import Entry
-from tasks.history.model import BlindSpot, History, HistoryCounts, HistoryStep, SumPart
-from tasks.history.parts import control_parts, first_line, floor_part
-from tasks.history.points import build_points
-from tasks.history.record import HistoryRecord
-from tasks.history.steps import build_steps
-from tasks.plain import counted
-from tasks.report.model import DistributionPart, PanelPart, PointPart
+from coldrun.tasks.analyse.decomposition import ControlMove, check_sum, judge_controls
+from coldrun.tasks.analyse.evidence import Evidence, Verdict
+from coldrun.tasks.freeze.distribution import describe_distribution
+from coldrun.tasks.freeze.lock import FrozenPanel
+from coldrun.tasks.history.journal import Entry
+from coldrun.tasks.history.model import BlindSpot, History, HistoryCounts, HistoryStep, SumPart
+from coldrun.tasks.history.parts import control_parts, first_line, floor_part
+from coldrun.tasks.history.points import build_points
+from coldrun.tasks.history.record import HistoryRecord
+from coldrun.tasks.history.steps import build_steps
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.model import DistributionPart, PanelPart, PointPart
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from tasks.analyse.bisection import next_points
-from tasks.analyse.decomposition import outcome_vector
-from tasks.analyse.pooled_noise import PooledFloor
-from tasks.errors import ColdrunError, RepositoryError, StorageError, UsageError
-from tasks.history.journal import Entry, Journal
-from tasks.history.measure import PointRequest
-from tasks.history.outcomes import MeasuredRun, read_floors, read_runs
-from tasks.history.plan import HistoryCommit, Node, interleave_ends
-from tasks.report.model import Report
-from tasks.run.conduct import RunRequest, StartedRun
-from tasks.run.prepare import Evaluation
+from coldrun.tasks.analyse.bisection import next_points
+from coldrun.tasks.analyse.decomposition import outcome_vector
+from coldrun.tasks.analyse.pooled_noise import PooledFloor
+from coldrun.tasks.errors import ColdrunError, RepositoryError, StorageError, UsageError
+from coldrun.tasks.history.journal import Entry, Journal
+from coldrun.tasks.history.measure import PointRequest
+from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
+from coldrun.tasks.history.plan import HistoryCommit, Node, interleave_ends
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.run.conduct import RunRequest, StartedRun
+from coldrun.tasks.run.prepare import Evaluation
 
 HistoryMode = Literal["cold", "reuse"]
 Measure = Callable[[PointRequest], Report]

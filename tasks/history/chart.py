@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from tasks.history.model import History, ScorePart
-from tasks.plain import counted
+from coldrun.tasks.history.model import History, ScorePart
+from coldrun.tasks.plain import counted
 
 WIDTH_PER_POINT = 46
 MIN_WIDTH = 320

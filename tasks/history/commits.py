@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.config import ProductConfig
-from tasks.errors import ConfigError, RepositoryError, UsageError
-from tasks.git.clone import ensure_clone, is_url, open_source
-from tasks.git.log import LogEntry
-from tasks.git.repository import Repository
-from tasks.history.plan import HistoryCommit
-from tasks.run.points import WORKTREE
-from tasks.run.prepare import Evaluation
+from coldrun.tasks.config import ProductConfig
+from coldrun.tasks.errors import ConfigError, RepositoryError, UsageError
+from coldrun.tasks.git.clone import ensure_clone, is_url, open_source
+from coldrun.tasks.git.log import LogEntry
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.history.plan import HistoryCommit
+from coldrun.tasks.run.points import WORKTREE
+from coldrun.tasks.run.prepare import Evaluation
 
 NEW = "NEW"
 

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tasks.analyse.decomposition import Change, StepJudgement, Yardstick, judge_controls, judge_step
-from tasks.analyse.pooled_noise import PooledFloor
-from tasks.errors import UsageError
-from tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
-from tasks.history.outcomes import MeasuredRun
-from tasks.history.parts import change_words, control_parts, floor_part, floor_words
-from tasks.plain import counted
-from tasks.report.model import PointPart
+from coldrun.tasks.analyse.decomposition import (
+    Change,
+    StepJudgement,
+    Yardstick,
+    judge_controls,
+    judge_step,
+)
+from coldrun.tasks.analyse.pooled_noise import PooledFloor
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
+from coldrun.tasks.history.outcomes import MeasuredRun
+from coldrun.tasks.history.parts import change_words, control_parts, floor_part, floor_words
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.model import PointPart
 
 Floors = Mapping[str, PooledFloor | None]
 

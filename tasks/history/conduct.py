@@ -10,10 +10,10 @@ from pathlib import Path
 from statistics import median
 from typing import Any, Literal
 
-from tasks.config import Config
-from tasks.errors import ConfigError, UsageError
-from tasks.history.build import build_history
-from tasks.history.campaign import (
+from coldrun.tasks.config import Config
+from coldrun.tasks.errors import ConfigError, UsageError
+from coldrun.tasks.history.build import build_history
+from coldrun.tasks.history.campaign import (
     Campaign,
     HistoryMode,
     HistoryStopped,
@@ -23,19 +23,19 @@ from tasks.history.campaign import (
     decompose_nodes,
     measure_all,
 )
-from tasks.history.journal import Entry, Journal, hold_journal
-from tasks.history.measure import measure_point
-from tasks.history.model import History
-from tasks.history.outcomes import read_floors, read_runs
-from tasks.history.plan import HistoryCommit, Node, build_nodes
-from tasks.history.record import HistoryRecord
-from tasks.run.conduct import StartedRun
-from tasks.run.execute import Progress
-from tasks.run.manifest import new_run_id
-from tasks.run.own_code import own_code
-from tasks.run.prepare import Evaluation
-from warehouse.reader import connect, select_rows
-from warehouse.writer import prepare_warehouse, write_rows
+from coldrun.tasks.history.journal import Entry, Journal, hold_journal
+from coldrun.tasks.history.measure import measure_point
+from coldrun.tasks.history.model import History
+from coldrun.tasks.history.outcomes import read_floors, read_runs
+from coldrun.tasks.history.plan import HistoryCommit, Node, build_nodes
+from coldrun.tasks.history.record import HistoryRecord
+from coldrun.tasks.run.conduct import StartedRun
+from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.run.manifest import new_run_id
+from coldrun.tasks.run.own_code import own_code
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.warehouse.reader import connect, select_rows
+from coldrun.warehouse.writer import prepare_warehouse, write_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

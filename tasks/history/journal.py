@@ -13,10 +13,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from tasks.canonical import canonical_json
-from tasks.errors import StorageError, UsageError
-from tasks.freeze.write import write_whole
-from tasks.run.capture import hold_run
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.errors import StorageError, UsageError
+from coldrun.tasks.freeze.write import write_whole
+from coldrun.tasks.run.capture import hold_run
 
 EntryStatus = Literal["running", "measured", "failed"]
 

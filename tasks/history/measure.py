@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tasks.report.land import finish_run
-from tasks.report.model import Report
-from tasks.run.conduct import (
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.run.conduct import (
     RunRequest,
     StartedRun,
     execute_locally,
     start_run,
 )
-from tasks.run.prepare import Evaluation, prepare_evaluation_point
+from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

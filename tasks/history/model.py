@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tasks.analyse.decomposition import StepStatus
-from tasks.analyse.evidence import Evidence, Verdict
-from tasks.analyse.judgement import Part
-from tasks.records import Role
-from tasks.report.model import PanelPart, PointPart
+from coldrun.tasks.analyse.decomposition import StepStatus
+from coldrun.tasks.analyse.evidence import Evidence, Verdict
+from coldrun.tasks.analyse.judgement import Part
+from coldrun.tasks.records import Role
+from coldrun.tasks.report.model import PanelPart, PointPart
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 

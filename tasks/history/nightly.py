@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tasks.canonical import canonical_json
-from tasks.errors import ColdrunError, StorageError
-from tasks.freeze.write import write_whole
-from tasks.git.repository import Repository
-from tasks.history.commits import (
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.errors import ColdrunError, StorageError
+from coldrun.tasks.freeze.write import write_whole
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.history.commits import (
     list_named,
     list_new,
     list_range,
@@ -21,25 +21,25 @@ from tasks.history.commits import (
     product_tip,
     require_product,
 )
-from tasks.history.compare import compare_runs
-from tasks.history.conduct import (
+from coldrun.tasks.history.compare import compare_runs
+from coldrun.tasks.history.conduct import (
     HistoryRequest,
     choose_arm,
     measured_before,
     require_product_arm,
 )
-from tasks.history.model import Comparison, History
-from tasks.history.outcomes import (
+from coldrun.tasks.history.model import Comparison, History
+from coldrun.tasks.history.outcomes import (
     MeasuredRun,
     read_floors,
     read_key_differences,
     read_runs,
 )
-from tasks.history.render import history_markdown
-from tasks.history.render_compare import comparison_markdown
-from tasks.report.markdown import bullets, inert
-from tasks.run.prepare import Evaluation
-from warehouse.reader import connect, select_rows
+from coldrun.tasks.history.render import history_markdown
+from coldrun.tasks.history.render_compare import comparison_markdown
+from coldrun.tasks.report.markdown import bullets, inert
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.warehouse.reader import connect, select_rows
 
 NightState = Literal["nothing_new", "measured", "failed", "error", "interrupted"]
 Conduct = Callable[[HistoryRequest], History]

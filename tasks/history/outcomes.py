@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tasks.analyse.decomposition import ArmAtPoint, PointOutcome
-from tasks.analyse.pooled_noise import PooledFloor, pool_noise_floor
-from tasks.errors import UsageError
-from tasks.run.key import differing_components
-from tasks.run.manifest import Manifest, read_manifest
-from warehouse.reader import connect, find_run_id, select_rows
+from coldrun.tasks.analyse.decomposition import ArmAtPoint, PointOutcome
+from coldrun.tasks.analyse.pooled_noise import PooledFloor, pool_noise_floor
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.run.key import differing_components
+from coldrun.tasks.run.manifest import Manifest, read_manifest
+from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 BUILTIN_KINDS = ("grep", "bm25")
 """Arms that are deterministic and part of coldrun: any flip of theirs is the machine's."""

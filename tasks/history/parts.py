@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tasks.analyse.decomposition import Change, ControlMove
-from tasks.analyse.pooled_noise import PooledFloor
-from tasks.history.model import ControlPart, FloorPart
-from tasks.plain import counted, noun
+from coldrun.tasks.analyse.decomposition import Change, ControlMove
+from coldrun.tasks.analyse.pooled_noise import PooledFloor
+from coldrun.tasks.history.model import ControlPart, FloorPart
+from coldrun.tasks.plain import counted, noun
 
 
 def floor_part(floor: PooledFloor | None) -> FloorPart | None:

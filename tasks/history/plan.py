@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from pathspec import PathSpec
 
-from tasks.analyse.transitions import collapse_equal
+from coldrun.tasks.analyse.transitions import collapse_equal
 
 DOCUMENTATION = (
     "*.md",

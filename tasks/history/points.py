@@ -6,13 +6,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.run_analysis import summarise
-from tasks.history.journal import Entry
-from tasks.history.model import HistoryPoint, PointStatus, ScorePart
-from tasks.history.outcomes import MeasuredRun
-from tasks.history.plan import HistoryCommit, Node
-from tasks.history.record import HistoryRecord
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.run_analysis import summarise
+from coldrun.tasks.history.journal import Entry
+from coldrun.tasks.history.model import HistoryPoint, PointStatus, ScorePart
+from coldrun.tasks.history.outcomes import MeasuredRun
+from coldrun.tasks.history.plan import HistoryCommit, Node
+from coldrun.tasks.history.record import HistoryRecord
 
 
 def build_points(record: HistoryRecord, node: Node) -> Iterator[HistoryPoint]:

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from tasks.analyse.decomposition import Yardstick
-from tasks.analyse.pooled_noise import PooledFloor
-from tasks.freeze.lock import FrozenPanel
-from tasks.history.journal import Entry
-from tasks.history.outcomes import MeasuredRun
-from tasks.history.plan import Node
+from coldrun.tasks.analyse.decomposition import Yardstick
+from coldrun.tasks.analyse.pooled_noise import PooledFloor
+from coldrun.tasks.freeze.lock import FrozenPanel
+from coldrun.tasks.history.journal import Entry
+from coldrun.tasks.history.outcomes import MeasuredRun
+from coldrun.tasks.history.plan import Node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from tasks.history.model import History, HistoryPoint, HistoryStep, StepChange
-from tasks.history.parts import floor_words, p_text, tasks_text, tasks_words
-from tasks.plain import counted
-from tasks.report.markdown import bullets, inert, table_lines
-from tasks.report.terminal import make_table
-from tasks.report.words import short_digest
+from coldrun.tasks.history.model import History, HistoryPoint, HistoryStep, StepChange
+from coldrun.tasks.history.parts import floor_words, p_text, tasks_text, tasks_words
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.markdown import bullets, inert, table_lines
+from coldrun.tasks.report.terminal import make_table
+from coldrun.tasks.report.words import short_digest
 
 SHOWN_TASKS = 12
 SUBJECT = 48

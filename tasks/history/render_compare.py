@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
-from tasks.history.parts import p_text, tasks_text, total_text
-from tasks.report.markdown import bullets, code, inert, table_lines
-from tasks.report.terminal import make_table
+from coldrun.tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
+from coldrun.tasks.history.parts import p_text, tasks_text, total_text
+from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
+from coldrun.tasks.report.terminal import make_table
 
 HEADERS = ["arm", "measure", "before", "after", "tasks more", "95 %", "up", "down", "p"]
 SHOWN_TASKS = 20

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from tasks.history.chart import DOWN, UP, ChartContent, render_chart, score_row
-from tasks.history.model import ScorePart
-from tasks.history.parts import p_text, tasks_text
-from tasks.history.trend import Trend, TrendPoint
-from tasks.plain import counted
-from tasks.report.markdown import bullets, code, inert, table_lines
-from tasks.report.terminal import make_table
-from tasks.report.words import short_digest
+from coldrun.tasks.history.chart import DOWN, UP, ChartContent, render_chart, score_row
+from coldrun.tasks.history.model import ScorePart
+from coldrun.tasks.history.parts import p_text, tasks_text
+from coldrun.tasks.history.trend import Trend, TrendPoint
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
+from coldrun.tasks.report.terminal import make_table
+from coldrun.tasks.report.words import short_digest
 
 SUBJECT = 48
 

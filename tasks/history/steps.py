@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from tasks.analyse.decomposition import (
+from coldrun.tasks.analyse.decomposition import (
     Change,
     ControlMove,
     StepJudgement,
     describe_moved,
     judge_step,
 )
-from tasks.analyse.multiplicity import adjust_holm
-from tasks.history.model import HistoryStep, StepChange
-from tasks.history.parts import control_parts, first_line
-from tasks.history.plan import Node
-from tasks.history.record import HistoryRecord
-from tasks.plain import counted, noun
+from coldrun.tasks.analyse.multiplicity import adjust_holm
+from coldrun.tasks.history.model import HistoryStep, StepChange
+from coldrun.tasks.history.parts import control_parts, first_line
+from coldrun.tasks.history.plan import Node
+from coldrun.tasks.history.record import HistoryRecord
+from coldrun.tasks.plain import counted, noun
 
 
 def _judge(

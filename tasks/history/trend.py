@@ -10,19 +10,19 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tasks.analyse.decomposition import PointOutcome, StepStatus, Yardstick, judge_step
-from tasks.analyse.gate import GATE_ALPHA
-from tasks.analyse.judgement import Part
-from tasks.analyse.pooled_noise import PooledFloor
-from tasks.config import Config
-from tasks.errors import RepositoryError, UsageError
-from tasks.git.repository import Repository
-from tasks.history.model import ScorePart
-from tasks.history.outcomes import MeasuredRun, read_floors, read_runs
-from tasks.history.points import score_parts
-from tasks.report.build import null_means
-from tasks.run.prepare import Evaluation
-from warehouse.reader import connect, select_rows
+from coldrun.tasks.analyse.decomposition import PointOutcome, StepStatus, Yardstick, judge_step
+from coldrun.tasks.analyse.gate import GATE_ALPHA
+from coldrun.tasks.analyse.judgement import Part
+from coldrun.tasks.analyse.pooled_noise import PooledFloor
+from coldrun.tasks.config import Config
+from coldrun.tasks.errors import RepositoryError, UsageError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.history.model import ScorePart
+from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
+from coldrun.tasks.history.points import score_parts
+from coldrun.tasks.report.build import null_means
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.warehouse.reader import connect, select_rows
 
 TREND_TABLES = ("runs", "captures", "scores", "arm_runs", "arm_scores", "trend")
 """The view `trend`, and what it reads."""
@@ -176,7 +176,7 @@ def _when(place: _Place) -> tuple[float, str]:
 
 
 def _ask_git(repository: Repository | None, commit: str) -> _Place | None:
-    from tasks.history.commits import list_named
+    from coldrun.tasks.history.commits import list_named
 
     if repository is None:
         return None

@@ -15,41 +15,46 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tasks.analyse.evidence import INTERRUPTED
-from tasks.canonical import digest_json
-from tasks.config import Config, HoldoutConfig, load_config
-from tasks.errors import ColdrunError, UsageError
-from tasks.freeze.check import check_config
-from tasks.freeze.demotion import describe_reading
-from tasks.freeze.holdout import (
+from coldrun.tasks.analyse.evidence import INTERRUPTED
+from coldrun.tasks.canonical import digest_json
+from coldrun.tasks.config import Config, HoldoutConfig, load_config
+from coldrun.tasks.errors import ColdrunError, UsageError
+from coldrun.tasks.freeze.check import check_config
+from coldrun.tasks.freeze.demotion import describe_reading
+from coldrun.tasks.freeze.holdout import (
     Opening,
     Status,
     demotion_of,
     is_demoted,
     judge_opening,
 )
-from tasks.freeze.ledger import (
+from coldrun.tasks.freeze.ledger import (
     append_opening,
     demotion_entry,
     forget_beginning,
     note_beginning,
     read_ledger,
 )
-from tasks.freeze.lock import EvaluationFiles, FrozenPanel, frozen_digests, read_frozen_panel
-from tasks.freeze.sealed import SealedPart, read_sealed
-from tasks.git.identity import find_user
-from tasks.holdout.private import SessionWatch, private_warehouse
-from tasks.mine.mine import find_range_end, mine_panel, with_repo
-from tasks.records import MinedPanel
-from tasks.report.answers import list_answers
-from tasks.report.build import BuiltReport
-from tasks.report.load import load_record
-from tasks.report.sealed import declared_result
-from tasks.run.answers import read_answer
-from tasks.run.conduct import RunRequest, StartedRun
-from tasks.run.execute import Progress
-from tasks.run.prepare import Evaluation
-from warehouse.reader import connect, select_rows
+from coldrun.tasks.freeze.lock import (
+    EvaluationFiles,
+    FrozenPanel,
+    frozen_digests,
+    read_frozen_panel,
+)
+from coldrun.tasks.freeze.sealed import SealedPart, read_sealed
+from coldrun.tasks.git.identity import find_user
+from coldrun.tasks.holdout.private import SessionWatch, private_warehouse
+from coldrun.tasks.mine.mine import find_range_end, mine_panel, with_repo
+from coldrun.tasks.records import MinedPanel
+from coldrun.tasks.report.answers import list_answers
+from coldrun.tasks.report.build import BuiltReport
+from coldrun.tasks.report.load import load_record
+from coldrun.tasks.report.sealed import declared_result
+from coldrun.tasks.run.answers import read_answer
+from coldrun.tasks.run.conduct import RunRequest, StartedRun
+from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.warehouse.reader import connect, select_rows
 
 CREDENTIALS = re.compile(r"(://)[^/@]*@")
 """What a ledger, which is committed, must not keep of a repository's address."""

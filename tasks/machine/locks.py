@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tasks.errors import StorageError
+from coldrun.tasks.errors import StorageError
 
 
 class FileLock:

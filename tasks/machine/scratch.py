@@ -6,7 +6,7 @@ import contextlib
 import shutil
 from pathlib import Path
 
-from tasks.errors import UsageError
+from coldrun.tasks.errors import UsageError
 
 
 def find_enclosing_repository(folder: Path) -> Path | None:

@@ -13,13 +13,13 @@ from typing import Literal, NamedTuple
 
 import pathspec
 
-from tasks.errors import PanelError
-from tasks.git.log import Change, LogEntry
-from tasks.git.paths import encode_path
-from tasks.mine.query import clean_text, decode_message, split_merge_title
-from tasks.mine.renames import NamesAtBase
-from tasks.mine.strata import describe_strata
-from tasks.records import DROP_REASONS, AnswerKind, GoldItem, Task
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.git.log import Change, LogEntry
+from coldrun.tasks.git.paths import encode_path
+from coldrun.tasks.mine.query import clean_text, decode_message, split_merge_title
+from coldrun.tasks.mine.renames import NamesAtBase
+from coldrun.tasks.mine.strata import describe_strata
+from coldrun.tasks.records import DROP_REASONS, AnswerKind, GoldItem, Task
 
 TASK_ID_PREFIX = "coldrun-task-1\n"
 """What is hashed before a query; the number changes when ids have to."""

@@ -24,18 +24,18 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from tasks.config import PanelConfig
-from tasks.errors import PanelError, RepositoryError
-from tasks.git.log import LogEntry
-from tasks.git.repository import Repository
-from tasks.mine.candidates import (
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import PanelError, RepositoryError
+from coldrun.tasks.git.log import LogEntry
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.candidates import (
     GoldRules,
     MiningRules,
     TaskDerivation,
     prepare_candidate,
 )
-from tasks.plain import counted
-from tasks.records import MinedPanel, Revision
+from coldrun.tasks.plain import counted
+from coldrun.tasks.records import MinedPanel, Revision
 
 CHANGE_COUNT_COMMITS = 5000
 """How many commits up to base the change counts look at, merges left out."""

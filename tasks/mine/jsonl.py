@@ -15,13 +15,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from tasks.config import PanelConfig
-from tasks.errors import PanelError
-from tasks.git.repository import Repository
-from tasks.mine.commit_files import count_item_changes, list_items
-from tasks.mine.lines import Line, read_lines
-from tasks.mine.strata import describe_strata
-from tasks.records import DROP_REASONS, AnswerKind, GoldItem, MinedPanel, Revision, Task
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.commit_files import count_item_changes, list_items
+from coldrun.tasks.mine.lines import Line, read_lines
+from coldrun.tasks.mine.strata import describe_strata
+from coldrun.tasks.records import DROP_REASONS, AnswerKind, GoldItem, MinedPanel, Revision, Task
 
 _KEYS = ("id", "query", "gold", "answer", "date")
 _PROVENANCES = ("mined", "imported", "human")

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from tasks.errors import PanelError
+from coldrun.tasks.errors import PanelError
 
 
 @dataclass(frozen=True, slots=True)

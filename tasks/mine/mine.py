@@ -5,13 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from tasks.config import Config, PanelConfig
-from tasks.errors import ConfigError
-from tasks.git.clone import is_url, open_source
-from tasks.git.repository import Repository
-from tasks.mine.candidates import format_date
-from tasks.mine.lines import normalise_date
-from tasks.records import MinedPanel
+from coldrun.tasks.config import Config, PanelConfig
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.git.clone import is_url, open_source
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.candidates import format_date
+from coldrun.tasks.mine.lines import normalise_date
+from coldrun.tasks.records import MinedPanel
 
 
 def mine_panel(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedPanel:
@@ -22,17 +22,17 @@ def mine_panel(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedP
     """
     match panel.kind:
         case "commit-files":
-            from tasks.mine.commit_files import mine_commit_files
+            from coldrun.tasks.mine.commit_files import mine_commit_files
 
             return mine_commit_files(
                 open_corpus(panel, config_dir=config_dir, scratch=scratch, is_fresh=True), panel
             )
         case "ticket-repos":
-            from tasks.mine.ticket_repos import mine_ticket_repos
+            from coldrun.tasks.mine.ticket_repos import mine_ticket_repos
 
             return mine_ticket_repos(panel, config_dir=config_dir, scratch=scratch)
         case "jsonl":
-            from tasks.mine.jsonl import mine_jsonl
+            from coldrun.tasks.mine.jsonl import mine_jsonl
 
             repository = None
             if panel.repo is not None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tasks.git.log import Change, LogEntry
+from coldrun.tasks.git.log import Change, LogEntry
 
 
 class NamesAtBase:

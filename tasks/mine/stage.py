@@ -7,9 +7,9 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.config import PanelConfig
-from tasks.mine.mine import mine_panel
-from tasks.records import MinedPanel
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.records import MinedPanel
 
 
 @task(name="mine", task_run_name="mine", cache_policy=NO_CACHE, persist_result=False)

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.errors import PanelError
-from tasks.mine.lines import Line, read_input, read_lines
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.mine.lines import Line, read_input, read_lines
 
 COLUMNS = ("id", "title", "body", "created")
 _REQUIRED = ("id", "title")

@@ -33,14 +33,14 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
-from tasks.config import PanelConfig
-from tasks.errors import PanelError, RepositoryError
-from tasks.git.clone import ensure_clone, is_url
-from tasks.git.repository import Repository
-from tasks.mine.candidates import format_date, make_task_id
-from tasks.mine.lines import normalise_date
-from tasks.mine.ticket_file import Ticket, read_tickets
-from tasks.mine.ticket_log import (
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import PanelError, RepositoryError
+from coldrun.tasks.git.clone import ensure_clone, is_url
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.candidates import format_date, make_task_id
+from coldrun.tasks.mine.lines import normalise_date
+from coldrun.tasks.mine.ticket_file import Ticket, read_tickets
+from coldrun.tasks.mine.ticket_log import (
     NamingCommit,
     RepositoryTickets,
     TicketQuery,
@@ -48,8 +48,8 @@ from tasks.mine.ticket_log import (
     derive_text,
     read_repository_tickets,
 )
-from tasks.plain import counted, noun
-from tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
+from coldrun.tasks.plain import counted, noun
+from coldrun.tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
 
 _ALMOST_ALL = 0.95
 _MANY_PER_MESSAGE = 5

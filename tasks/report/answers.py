@@ -7,19 +7,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.measures.ranks import find_first_rank
-from tasks.analyse.misses import NAMES_GOLD, classify_miss, names_gold
-from tasks.analyse.score_table import Answered
-from tasks.config import ArmConfig, Config
-from tasks.errors import UsageError
-from tasks.plain import counted
-from tasks.records import Task
-from tasks.report.markdown import code, inert, outline
-from tasks.report.scored import ParseAnswer, read_capture
-from tasks.report.words import short_digest
-from tasks.run.capture import Capture
-from tasks.run.record import RunRecord
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.measures.ranks import find_first_rank
+from coldrun.tasks.analyse.misses import NAMES_GOLD, classify_miss, names_gold
+from coldrun.tasks.analyse.score_table import Answered
+from coldrun.tasks.config import ArmConfig, Config
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.plain import counted
+from coldrun.tasks.records import Task
+from coldrun.tasks.report.markdown import code, inert, outline
+from coldrun.tasks.report.scored import ParseAnswer, read_capture
+from coldrun.tasks.report.words import short_digest
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.record import RunRecord
 
 SHOWN_ITEMS = 8
 """Items of an answer that people see; more where the first right one comes later."""

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from tasks.analyse.effects import Effect, describe_effect, split_effect
-from tasks.analyse.multiplicity import adjust_holm
-from tasks.config import ArmConfig, ProcessArm
-from tasks.config.ablation import find_differences
-from tasks.plain import counted
-from tasks.report.attribution_model import AblationPart, EffectPart, UsagePart, UsedAgainstPart
-from tasks.report.retries import is_retried
-from tasks.report.scored import ScoredArm
-from tasks.run.capture import Capture
-from tasks.run.record import RunRecord
+from coldrun.tasks.analyse.effects import Effect, describe_effect, split_effect
+from coldrun.tasks.analyse.multiplicity import adjust_holm
+from coldrun.tasks.config import ArmConfig, ProcessArm
+from coldrun.tasks.config.ablation import find_differences
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.attribution_model import (
+    AblationPart,
+    EffectPart,
+    UsagePart,
+    UsedAgainstPart,
+)
+from coldrun.tasks.report.retries import is_retried
+from coldrun.tasks.report.scored import ScoredArm
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.record import RunRecord
 
 SECOND_CALL = "second call"
 RETRY_FACTORS = ("retry", "retries")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tasks.analyse.judgement import Part
-from tasks.records import Role
+from coldrun.tasks.analyse.judgement import Part
+from coldrun.tasks.records import Role
 
 
 class EffectPart(Part):

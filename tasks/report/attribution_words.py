@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tasks.plain import counted
-from tasks.report.attribution_model import AblationPart, EffectPart, UsagePart
-from tasks.report.model import Report
-from tasks.report.words import arm_named, interval_words, p_words, withheld_word
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.attribution_model import AblationPart, EffectPart, UsagePart
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.report.words import arm_named, interval_words, p_words, withheld_word
 
 EFFECT_HEADERS = [
     "from → to",

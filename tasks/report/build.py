@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from tasks.analyse.evidence import EvidenceFacts
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.misses import misses_of_arm
-from tasks.analyse.oracles import refuse_verdict
-from tasks.analyse.run_analysis import (
+from coldrun.tasks.analyse.evidence import EvidenceFacts
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.misses import misses_of_arm
+from coldrun.tasks.analyse.oracles import refuse_verdict
+from coldrun.tasks.analyse.run_analysis import (
     ArmUnderTest,
     NullGround,
     RunAnalysis,
@@ -21,13 +21,13 @@ from tasks.analyse.run_analysis import (
     arms_under_judgement,
     measure_nulls,
 )
-from tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, score_vector
-from tasks.config import ArmConfig, Config, PricesConfig
-from tasks.freeze.distribution import describe_distribution
-from tasks.records import Task
-from tasks.report.attribution import attribute, usage_warnings
-from tasks.report.costs import build_costs
-from tasks.report.model import (
+from coldrun.tasks.analyse.score_table import METHOD_VERSION, Answered, ArmAnswers, score_vector
+from coldrun.tasks.config import ArmConfig, Config, PricesConfig
+from coldrun.tasks.freeze.distribution import describe_distribution
+from coldrun.tasks.records import Task
+from coldrun.tasks.report.attribution import attribute, usage_warnings
+from coldrun.tasks.report.costs import build_costs
+from coldrun.tasks.report.model import (
     ArmPart,
     Counts,
     DistributionPart,
@@ -36,13 +36,13 @@ from tasks.report.model import (
     PointPart,
     Report,
 )
-from tasks.report.registered import changes_after_the_fact
-from tasks.report.scored import ParseAnswer, ScoredArm, read_capture
-from tasks.report.strata import split_by_strata, weight_to_production
-from tasks.report.warnings import collect_warnings
-from tasks.run.capture import Capture
-from tasks.run.manifest import Manifest
-from tasks.run.record import RunRecord
+from coldrun.tasks.report.registered import changes_after_the_fact
+from coldrun.tasks.report.scored import ParseAnswer, ScoredArm, read_capture
+from coldrun.tasks.report.strata import split_by_strata, weight_to_production
+from coldrun.tasks.report.warnings import collect_warnings
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.manifest import Manifest
+from coldrun.tasks.run.record import RunRecord
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Context, Decimal
 
-from tasks.analyse.measures import parse_measure
-from tasks.plain import counted
-from tasks.report.cost_model import (
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.cost_model import (
     ArmCostPart,
     CostPairPart,
     CostsPart,
@@ -15,8 +15,8 @@ from tasks.report.cost_model import (
     RetryPart,
     SpentPart,
 )
-from tasks.report.model import Report
-from tasks.report.words import (
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.report.words import (
     arm_named,
     interval_words,
     seconds_words,

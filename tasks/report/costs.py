@@ -9,25 +9,25 @@ from statistics import fmean, median
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.cost_comparison import CostComparison, CostedArm, CostPair, compare_costs
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.pareto import Dominance
-from tasks.analyse.ratios import describe_cost_ratio
-from tasks.analyse.score_table import Answered
-from tasks.config import ArmConfig, PricesConfig
-from tasks.records import AnswerKind, Attempt
-from tasks.report.cost_model import (
+from coldrun.tasks.analyse.cost_comparison import CostComparison, CostedArm, CostPair, compare_costs
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.pareto import Dominance
+from coldrun.tasks.analyse.ratios import describe_cost_ratio
+from coldrun.tasks.analyse.score_table import Answered
+from coldrun.tasks.config import ArmConfig, PricesConfig
+from coldrun.tasks.records import AnswerKind, Attempt
+from coldrun.tasks.report.cost_model import (
     ArmCostPart,
     CostPairPart,
     CostsPart,
     PricesPart,
     RetryPart,
 )
-from tasks.report.retries import account_arm
-from tasks.report.scored import ParseAnswer, ScoredArm, read_capture
-from tasks.report.spending import Pricing, count_silent, count_tokens, sum_spent
-from tasks.run.capture import Capture
-from tasks.run.record import RunRecord
+from coldrun.tasks.report.retries import account_arm
+from coldrun.tasks.report.scored import ParseAnswer, ScoredArm, read_capture
+from coldrun.tasks.report.spending import Pricing, count_silent, count_tokens, sum_spent
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.record import RunRecord
 
 FloatArray = NDArray[np.float64]
 

@@ -8,10 +8,10 @@ from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
-from tasks.analyse.power import minimum_detectable_effect
-from tasks.freeze.discrimination import Discrimination, describe_discrimination
-from tasks.plain import counted
-from tasks.report.answers import AnswerRow
+from coldrun.tasks.analyse.power import minimum_detectable_effect
+from coldrun.tasks.freeze.discrimination import Discrimination, describe_discrimination
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.answers import AnswerRow
 
 SOLVED = 0.5
 """A trial solves a task that it did not miss, or with this much of its score; a task is solved

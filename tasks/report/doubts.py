@@ -9,13 +9,13 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import median
 
-from tasks.analyse.alerts import Alert, check_jump, check_monotone, check_mrr
-from tasks.analyse.judgement import MeasurePart
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.score_table import ArmAnswers
-from tasks.report.model import ArmPart
-from tasks.run.capture import Capture
-from tasks.run.record import EarlierRuns
+from coldrun.tasks.analyse.alerts import Alert, check_jump, check_monotone, check_mrr
+from coldrun.tasks.analyse.judgement import MeasurePart
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.score_table import ArmAnswers
+from coldrun.tasks.report.model import ArmPart
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.record import EarlierRuns
 
 FASTER_THAN_HISTORY = 0.2
 """A median answer time below this share of the arm's own history is questioned."""

@@ -5,12 +5,12 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
-from tasks.canonical import canonical_json
-from tasks.report.build import BuiltReport, build_report
-from tasks.run.answers import read_answer
-from tasks.run.conduct import StartedRun, land_run
-from tasks.run.record import RunRecord
-from warehouse.writer import write_rows
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.report.build import BuiltReport, build_report
+from coldrun.tasks.run.answers import read_answer
+from coldrun.tasks.run.conduct import StartedRun, land_run
+from coldrun.tasks.run.record import RunRecord
+from coldrun.warehouse.writer import write_rows
 
 
 def finish_run(started: StartedRun) -> BuiltReport:

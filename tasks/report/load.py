@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.config import PricesConfig
-from tasks.errors import StorageError
-from tasks.report.build import BuiltReport, build_report
-from tasks.run.answers import read_answer
-from tasks.run.legs import legs_from_rows
-from tasks.run.manifest import read_manifest
-from tasks.run.recall import find_earlier, read_landed, read_landed_sessions, read_landed_tasks
-from tasks.run.record import RunRecord
-from warehouse.reader import connect, find_run_id, select_rows
+from coldrun.tasks.config import PricesConfig
+from coldrun.tasks.errors import StorageError
+from coldrun.tasks.report.build import BuiltReport, build_report
+from coldrun.tasks.run.answers import read_answer
+from coldrun.tasks.run.legs import legs_from_rows
+from coldrun.tasks.run.manifest import read_manifest
+from coldrun.tasks.run.recall import (
+    find_earlier,
+    read_landed,
+    read_landed_sessions,
+    read_landed_tasks,
+)
+from coldrun.tasks.run.record import RunRecord
+from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 
 def load_record(warehouse: Path, text: str) -> RunRecord:

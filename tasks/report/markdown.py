@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from tasks.plain import one_line
-from tasks.report import attribution_words, cost_words, words
-from tasks.report.cost_model import CostsPart
-from tasks.report.model import Report
-from tasks.report.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.plain import one_line
+from coldrun.tasks.report import attribution_words, cost_words, words
+from coldrun.tasks.report.cost_model import CostsPart
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.report.strata import production_lines, stratum_line, stratum_table
 
 _MARKS = re.compile(
     r"""

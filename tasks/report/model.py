@@ -6,11 +6,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tasks.analyse.evidence import Evidence, Verdict
-from tasks.analyse.judgement import BarPart, GatePart, MeasurePart, Part
-from tasks.records import Role
-from tasks.report.attribution_model import AblationPart, UsagePart
-from tasks.report.cost_model import CostsPart
+from coldrun.tasks.analyse.evidence import Evidence, Verdict
+from coldrun.tasks.analyse.judgement import BarPart, GatePart, MeasurePart, Part
+from coldrun.tasks.records import Role
+from coldrun.tasks.report.attribution_model import AblationPart, UsagePart
+from coldrun.tasks.report.cost_model import CostsPart
 
 
 class Counts(Part):

@@ -9,12 +9,12 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from tasks.config import Config
-from tasks.freeze.distribution import Distribution
-from tasks.freeze.freeze import FrozenResult
-from tasks.plain import counted
-from tasks.report.markdown import outline, table_lines
-from tasks.report.terminal import make_table
+from coldrun.tasks.config import Config
+from coldrun.tasks.freeze.distribution import Distribution
+from coldrun.tasks.freeze.freeze import FrozenResult
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.markdown import outline, table_lines
+from coldrun.tasks.report.terminal import make_table
 
 SHOWN = 72
 """Characters of an answer that are shown."""

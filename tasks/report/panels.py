@@ -9,16 +9,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.analyse.oracles import refuse_verdict
-from tasks.config import Config, parse_config
-from tasks.errors import ConfigError
-from tasks.plain import counted, one_line, times
-from tasks.records import Task
-from tasks.report.build import null_means
-from tasks.report.markdown import outline
-from tasks.report.words import short_digest
-from tasks.run.recall import select_tasks
-from warehouse.reader import UnreadableFileWarning, connect, select_rows
+from coldrun.tasks.analyse.oracles import refuse_verdict
+from coldrun.tasks.config import Config, parse_config
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.plain import counted, one_line, times
+from coldrun.tasks.records import Task
+from coldrun.tasks.report.build import null_means
+from coldrun.tasks.report.markdown import outline
+from coldrun.tasks.report.words import short_digest
+from coldrun.tasks.run.recall import select_tasks
+from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 UNDECLARED = "not declared"
 

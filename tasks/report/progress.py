@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-from tasks.plain import counted
-from tasks.run.execute import Progress as RunProgress
+from coldrun.tasks.plain import counted
+from coldrun.tasks.run.execute import Progress as RunProgress
 
 PLAIN_EVERY_SECONDS = 10.0
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tasks.run.manifest import Manifest
+from coldrun.tasks.run.manifest import Manifest
 
 
 def changes_after_the_fact(manifest: Manifest) -> list[str]:

@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from statistics import fmean
 
-from tasks.analyse.measures import Measure
-from tasks.analyse.retry import RetryCounts, account_retries
-from tasks.analyse.score_table import Answered, score_answer
-from tasks.config import ArmConfig, ChatArm
-from tasks.records import Attempt, Task
-from tasks.report.cost_model import RetryPart
-from tasks.report.spending import tries_of
-from tasks.run.capture import Capture
+from coldrun.tasks.analyse.measures import Measure
+from coldrun.tasks.analyse.retry import RetryCounts, account_retries
+from coldrun.tasks.analyse.score_table import Answered, score_answer
+from coldrun.tasks.config import ArmConfig, ChatArm
+from coldrun.tasks.records import Attempt, Task
+from coldrun.tasks.report.cost_model import RetryPart
+from coldrun.tasks.report.spending import tries_of
+from coldrun.tasks.run.capture import Capture
 
 Cost = Callable[[Sequence[Attempt]], float]
 

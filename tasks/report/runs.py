@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.report.markdown import bullets, table_lines
-from warehouse.reader import connect, select_rows
+from coldrun.tasks.report.markdown import bullets, table_lines
+from coldrun.warehouse.reader import connect, select_rows
 
 HEADERS = ["run", "name", "verdict", "executed", "replayed", "infra", "seconds", "point"]
 

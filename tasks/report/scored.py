@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.analyse.score_table import Answered
-from tasks.config import ArmConfig, ProcessArm
-from tasks.records import AnswerKind
-from tasks.report.spending import tokens_of
-from tasks.run.capture import Capture
+from coldrun.tasks.analyse.score_table import Answered
+from coldrun.tasks.config import ArmConfig, ProcessArm
+from coldrun.tasks.records import AnswerKind
+from coldrun.tasks.report.spending import tokens_of
+from coldrun.tasks.run.capture import Capture
 
 FloatArray = NDArray[np.float64]
 ParseAnswer = Callable[[Capture, ArmConfig, AnswerKind], Answered]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tasks.analyse.integrity import compare_dev_sealed
-from tasks.analyse.judgement import BarPart, GatePart, MeasurePart
-from tasks.freeze.holdout import Opening, opening_words
-from tasks.plain import counted
-from tasks.report import words
-from tasks.report.markdown import bullets, table_lines
-from tasks.report.model import ArmPart, Report
+from coldrun.tasks.analyse.integrity import compare_dev_sealed
+from coldrun.tasks.analyse.judgement import BarPart, GatePart, MeasurePart
+from coldrun.tasks.freeze.holdout import Opening, opening_words
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report import words
+from coldrun.tasks.report.markdown import bullets, table_lines
+from coldrun.tasks.report.model import ArmPart, Report
 
 OPENING_SCHEMA = 1
 

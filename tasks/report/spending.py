@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 
-from tasks.analyse.token_cost import TOKEN_KINDS, add_tokens, find_unpriced, price_exactly
-from tasks.config import PriceSnapshot
-from tasks.records import Attempt
-from tasks.report.cost_model import SpentPart, TokensPart
-from tasks.run.capture import Capture
+from coldrun.tasks.analyse.token_cost import TOKEN_KINDS, add_tokens, find_unpriced, price_exactly
+from coldrun.tasks.config import PriceSnapshot
+from coldrun.tasks.records import Attempt
+from coldrun.tasks.report.cost_model import SpentPart, TokensPart
+from coldrun.tasks.run.capture import Capture
 
 
 def tokens_of(attempt: Attempt) -> dict[str, int]:

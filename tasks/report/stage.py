@@ -5,9 +5,9 @@ from __future__ import annotations
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.report.build import BuiltReport
-from tasks.report.land import finish_run
-from tasks.run.conduct import StartedRun
+from coldrun.tasks.report.build import BuiltReport
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.run.conduct import StartedRun
 
 
 @task(

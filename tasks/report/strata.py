@@ -10,13 +10,13 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tasks.config import Config
-from tasks.errors import PanelError, UsageError
-from tasks.freeze.population import estimate_production
-from tasks.freeze.split import UNDATED, task_instant
-from tasks.plain import counted
-from tasks.records import Task
-from tasks.report.model import ArmPart, ProductionPart, Report
+from coldrun.tasks.config import Config
+from coldrun.tasks.errors import PanelError, UsageError
+from coldrun.tasks.freeze.population import estimate_production
+from coldrun.tasks.freeze.split import UNDATED, task_instant
+from coldrun.tasks.plain import counted
+from coldrun.tasks.records import Task
+from coldrun.tasks.report.model import ArmPart, ProductionPart, Report
 
 UNMARKED = "unmarked"
 CUTOFF = "knowledge_cutoff"

@@ -12,12 +12,12 @@ from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from tasks.analyse.judgement import GatePart
-from tasks.plain import one_line, plain_text
-from tasks.report import attribution_words, cost_words, words
-from tasks.report.cost_model import CostsPart
-from tasks.report.model import Report
-from tasks.report.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.analyse.judgement import GatePart
+from coldrun.tasks.plain import one_line, plain_text
+from coldrun.tasks.report import attribution_words, cost_words, words
+from coldrun.tasks.report.cost_model import CostsPart
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.report.strata import production_lines, stratum_line, stratum_table
 
 WIDEST = 1000
 """Columns of a terminal on which nothing needs to break."""

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from tasks.analyse.oracles import find_shared_component
-from tasks.analyse.score_table import ArmAnswers
-from tasks.config import ServerArm
-from tasks.freeze.distribution import describe_distribution
-from tasks.plain import counted, noun
-from tasks.report.doubts import doubt_arm
-from tasks.report.model import ArmPart
-from tasks.run.record import EarlierRuns, RunRecord
+from coldrun.tasks.analyse.oracles import find_shared_component
+from coldrun.tasks.analyse.score_table import ArmAnswers
+from coldrun.tasks.config import ServerArm
+from coldrun.tasks.freeze.distribution import describe_distribution
+from coldrun.tasks.plain import counted, noun
+from coldrun.tasks.report.doubts import doubt_arm
+from coldrun.tasks.report.model import ArmPart
+from coldrun.tasks.run.record import EarlierRuns, RunRecord
 
 SHOWN = 8
 """Warnings of one kind that are shown; the rest is counted."""

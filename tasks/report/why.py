@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import UsageError
-from tasks.report.markdown import outline
-from tasks.run.key import differing_components
-from warehouse.reader import connect, find_run_id, select_rows
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.report.markdown import outline
+from coldrun.tasks.run.key import differing_components
+from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 SHOWN_VALUE = 160
 """Characters of a key component that are shown."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
-from tasks.plain import counted, noun
-from tasks.records import DROP_REASONS
-from tasks.report.model import ArmPart, Report
+from coldrun.tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.plain import counted, noun
+from coldrun.tasks.records import DROP_REASONS
+from coldrun.tasks.report.model import ArmPart, Report
 
 MEASURED_NOTHING = "** measured nothing **"
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tasks.analyse.score_table import Answered
-from tasks.arms.parse import parse_answer
-from tasks.config import ArmConfig
-from tasks.records import AnswerKind
-from tasks.run.capture import Capture
+from coldrun.tasks.analyse.score_table import Answered
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.config import ArmConfig
+from coldrun.tasks.records import AnswerKind
+from coldrun.tasks.run.capture import Capture
 
 
 def read_answer(capture: Capture, arm: ArmConfig, answer: AnswerKind) -> Answered:

@@ -11,14 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
-from tasks.arms.base import Point
-from tasks.arms.service.variables import require_variables
-from tasks.arms.workspace.point_use import hold_point
-from tasks.config import ServerArm
-from tasks.errors import UsageError
-from tasks.run.capture import Capture, CaptureStore, hold_run, open_store
-from tasks.run.environment import environment_fingerprint
-from tasks.run.execute import (
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.arms.service.variables import require_variables
+from coldrun.tasks.arms.workspace.point_use import hold_point
+from coldrun.tasks.config import ServerArm
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.run.capture import Capture, CaptureStore, hold_run, open_store
+from coldrun.tasks.run.environment import environment_fingerprint
+from coldrun.tasks.run.execute import (
     PlannedArm,
     Progress,
     Run,
@@ -26,15 +26,15 @@ from tasks.run.execute import (
     execute_shard,
     plan_shards,
 )
-from tasks.run.key import differing_components
-from tasks.run.land import land_answers
-from tasks.run.legs import legs_of
-from tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
-from tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
-from tasks.run.recall import find_earlier, find_reusable
-from tasks.run.record import RunRecord
-from warehouse.reader import connect
-from warehouse.writer import prepare_warehouse
+from coldrun.tasks.run.key import differing_components
+from coldrun.tasks.run.land import land_answers
+from coldrun.tasks.run.legs import legs_of
+from coldrun.tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
+from coldrun.tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
+from coldrun.tasks.run.recall import find_earlier, find_reusable
+from coldrun.tasks.run.record import RunRecord
+from coldrun.warehouse.reader import connect
+from coldrun.warehouse.writer import prepare_warehouse
 
 Mode = Literal["cold", "reuse", "resume"]
 

@@ -13,11 +13,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from tasks.git.identity import find_user
-from tasks.machine.scratch import find_enclosing_repository
-from tasks.run.prune import find_prunable
-from warehouse.reader import NEXT_STEP, find_damage
-from warehouse.schemas import TABLES
+from coldrun.tasks.git.identity import find_user
+from coldrun.tasks.machine.scratch import find_enclosing_repository
+from coldrun.tasks.run.prune import find_prunable
+from coldrun.warehouse.reader import NEXT_STEP, find_damage
+from coldrun.warehouse.schemas import TABLES
 
 Status = Literal["ok", "warning", "failed"]
 

@@ -16,9 +16,9 @@ from typing import Any
 
 import psutil
 
-from tasks.canonical import canonical_json
-from tasks.machine.search_path import session_search_path
-from tasks.run.own_code import installed_packages
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.machine.search_path import session_search_path
+from coldrun.tasks.run.own_code import installed_packages
 
 TOOLS = ("git", "uv", "rg", "node")
 VERSION_SECONDS = 10

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.canonical import canonical_json
-from tasks.records import Question
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.records import Question
 
 CAPTURE_SCHEMA = 1
 """Raised when the meaning of a stored capture changes; older captures are then never reused."""

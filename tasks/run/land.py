@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from tasks.records import Task
-from tasks.run.capture import Capture
-from warehouse.writer import prepare_warehouse, write_rows
+from coldrun.tasks.records import Task
+from coldrun.tasks.run.capture import Capture
+from coldrun.warehouse.writer import prepare_warehouse, write_rows
 
 
 def land_answers(

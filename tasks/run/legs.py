@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tasks.run.capture import Capture
+from coldrun.tasks.run.capture import Capture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

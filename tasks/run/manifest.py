@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.base import Point
-from tasks.config import Config, parse_config
-from tasks.errors import ConfigError, StorageError
-from tasks.freeze.lock import FrozenPanel
-from tasks.plain import one_line
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.config import Config, parse_config
+from coldrun.tasks.errors import ConfigError, StorageError
+from coldrun.tasks.freeze.lock import FrozenPanel
+from coldrun.tasks.plain import one_line
 
 MANIFEST_SCHEMA = 1
 

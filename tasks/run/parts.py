@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.artifacts import (
+from coldrun.tasks.arms.artifacts import (
     absolute_files,
     declared_files,
     describe_interpreter,
@@ -17,12 +17,12 @@ from tasks.arms.artifacts import (
     digest_setup,
     find_binaries,
 )
-from tasks.arms.base import Point
-from tasks.arms.service.variables import credential_variables
-from tasks.arms.workspace.point_use import built_digest
-from tasks.canonical import canonical_json
-from tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
-from tasks.machine.search_path import session_search_path
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.arms.service.variables import credential_variables
+from coldrun.tasks.arms.workspace.point_use import built_digest
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
+from coldrun.tasks.machine.search_path import session_search_path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

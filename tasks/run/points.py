@@ -25,9 +25,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from tasks.arms.artifacts import BYTECODE_FOLDER, digest_setup
-from tasks.arms.base import Point
-from tasks.arms.workspace.point_use import (
+from coldrun.tasks.arms.artifacts import BYTECODE_FOLDER, digest_setup
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.arms.workspace.point_use import (
     claim_point,
     inspect_checkout,
     list_touched,
@@ -39,10 +39,10 @@ from tasks.arms.workspace.point_use import (
     sweep_all,
     sweep_when_free,
 )
-from tasks.canonical import canonical_json
-from tasks.config import ProductConfig
-from tasks.errors import ConfigError, PointError, RepositoryError, StorageError
-from tasks.git.checkout import (
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.config import ProductConfig
+from coldrun.tasks.errors import ConfigError, PointError, RepositoryError, StorageError
+from coldrun.tasks.git.checkout import (
     fetch_alone,
     find_entries,
     is_remote,
@@ -52,12 +52,19 @@ from tasks.git.checkout import (
     resolve_remote,
     write_worktree_tree,
 )
-from tasks.git.repository import Repository
-from tasks.machine.locks import hold_lock
-from tasks.machine.scratch import refuse_enclosing_repository, remove_folder
-from tasks.records import Revision
-from tasks.run.set_up import set_up
-from tasks.run.ties import Tie, broken_tie, find_ties, path_name, path_text, repository_state
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.machine.locks import hold_lock
+from coldrun.tasks.machine.scratch import refuse_enclosing_repository, remove_folder
+from coldrun.tasks.records import Revision
+from coldrun.tasks.run.set_up import set_up
+from coldrun.tasks.run.ties import (
+    Tie,
+    broken_tie,
+    find_ties,
+    path_name,
+    path_text,
+    repository_state,
+)
 
 WORKTREE = "worktree"
 """The revision that means the work tree as it is, uncommitted changes included."""

@@ -7,19 +7,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.artifacts import declared_files
-from tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
-from tasks.arms.registry import open_session
-from tasks.config import DESCRIPTIVE_KEYS, ArmConfig, Config, ProcessArm, load_config, read_prices
-from tasks.errors import ConfigError, LockError
-from tasks.freeze.check import check_bars, check_config
-from tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
-from tasks.git.repository import Repository
-from tasks.mine.mine import open_corpus, with_repo
-from tasks.records import Question, Task
-from tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
-from tasks.run.key import ArmIdentity
-from tasks.run.own_code import interpreter, own_code
+from coldrun.tasks.arms.artifacts import declared_files
+from coldrun.tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
+from coldrun.tasks.arms.registry import open_session
+from coldrun.tasks.config import (
+    DESCRIPTIVE_KEYS,
+    ArmConfig,
+    Config,
+    ProcessArm,
+    load_config,
+    read_prices,
+)
+from coldrun.tasks.errors import ConfigError, LockError
+from coldrun.tasks.freeze.check import check_bars, check_config
+from coldrun.tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.mine import open_corpus, with_repo
+from coldrun.tasks.records import Question, Task
+from coldrun.tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
+from coldrun.tasks.run.key import ArmIdentity
+from coldrun.tasks.run.own_code import interpreter, own_code
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,7 @@ def locate_corpus(evaluation: Evaluation) -> Corpus:
         return Corpus(trees={})
     panel = evaluation.config.panel
     if panel.kind == "ticket-repos":
-        from tasks.mine.ticket_repos import locate_repositories
+        from coldrun.tasks.mine.ticket_repos import locate_repositories
 
         found = locate_repositories(
             panel, config_dir=evaluation.config_dir, scratch=evaluation.scratch
@@ -179,7 +186,7 @@ def identify_arm(
             binaries={},
             environment="",
         )
-    from tasks.run.parts import arm_key_parts
+    from coldrun.tasks.run.parts import arm_key_parts
 
     _refuse_gold(arm, evaluation, has_product=point is not None)
     parts = arm_key_parts(
@@ -251,7 +258,7 @@ def prepare_evaluation_point(evaluation: Evaluation, revision: str | None) -> Po
     product = evaluation.config.product
     if product is None:
         return None
-    from tasks.run.points import prepare_point
+    from coldrun.tasks.run.points import prepare_point
 
     return prepare_point(
         product,

@@ -14,11 +14,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.workspace.isolation import prune_sessions
-from tasks.errors import UsageError
-from tasks.machine.locks import try_lock
-from tasks.machine.scratch import remove_folder
-from tasks.run.points import prune_points
+from coldrun.tasks.arms.workspace.isolation import prune_sessions
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.machine.locks import try_lock
+from coldrun.tasks.machine.scratch import remove_folder
+from coldrun.tasks.run.points import prune_points
 
 DAY_SECONDS = 86_400.0
 

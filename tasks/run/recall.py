@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.records import GoldItem, Task
-from tasks.run.capture import Capture, capture_from_row
-from tasks.run.manifest import Manifest
-from tasks.run.record import EarlierRuns
-from warehouse.reader import connect, select_rows
+from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.run.capture import Capture, capture_from_row
+from coldrun.tasks.run.manifest import Manifest
+from coldrun.tasks.run.record import EarlierRuns
+from coldrun.warehouse.reader import connect, select_rows
 
 
 def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from tasks.records import Task
-from tasks.run.capture import Capture
-from tasks.run.legs import Leg
-from tasks.run.manifest import Manifest
+from coldrun.tasks.records import Task
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.legs import Leg
+from coldrun.tasks.run.manifest import Manifest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

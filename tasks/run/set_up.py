@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from tasks.config import ProductConfig
-from tasks.errors import PointError
-from tasks.machine.process import describe_exit, kill_group
-from tasks.machine.search_path import session_search_path
+from coldrun.tasks.config import ProductConfig
+from coldrun.tasks.errors import PointError
+from coldrun.tasks.machine.process import describe_exit, kill_group
+from coldrun.tasks.machine.search_path import session_search_path
 
 USER_FOLDERS = ("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME")
 """What a set-up, unlike a session, sees of the user's: package caches, toolchains, credentials."""

@@ -15,9 +15,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.artifacts import BYTECODE_FOLDER
-from tasks.git.checkout import find_entries, list_tracked
-from tasks.git.paths import decode_path, encode_path
+from coldrun.tasks.arms.artifacts import BYTECODE_FOLDER
+from coldrun.tasks.git.checkout import find_entries, list_tracked
+from coldrun.tasks.git.paths import decode_path, encode_path
 
 BUILD_FOLDERS = frozenset({"_build", "bin", "build", "dist", "obj", "out", "target"})
 """Folders of these names that a set-up makes beside the product's own hold what it built of it."""

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from tasks.analyse.bars import compare_with_bar
-from tasks.analyse.budget import expected_best, expected_best_with_replacement
-from tasks.analyse.retry import RetryCounts, account_retries, expect_any_of_attempts
-from tasks.analyse.verifier import best_of_k, best_of_stored
+from coldrun.tasks.analyse.bars import compare_with_bar
+from coldrun.tasks.analyse.budget import expected_best, expected_best_with_replacement
+from coldrun.tasks.analyse.retry import RetryCounts, account_retries, expect_any_of_attempts
+from coldrun.tasks.analyse.verifier import best_of_k, best_of_stored
 
 VALUES = st.lists(st.sampled_from([0.1, 0.4, 0.4, 0.7, 0.9]), min_size=1, max_size=5)
 CHANCE = st.sampled_from([0.0, 0.2, 0.5, 1.0])

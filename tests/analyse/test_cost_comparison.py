@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.analyse.cost_comparison import CostedArm, compare_costs
-from tasks.analyse.intervals import mean_interval
+from coldrun.tasks.analyse.cost_comparison import CostedArm, compare_costs
+from coldrun.tasks.analyse.intervals import mean_interval
 
 SEED = 5
 ARMS = st.integers(2, 4).flatmap(

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.decomposition import (
+from coldrun.tasks.analyse.decomposition import (
     ArmAtPoint,
     PointOutcome,
     Yardstick,
@@ -19,7 +19,7 @@ from tasks.analyse.decomposition import (
     compare_scores,
     judge_step,
 )
-from tasks.analyse.pooled_noise import PooledFloor, pool_noise_floor
+from coldrun.tasks.analyse.pooled_noise import PooledFloor, pool_noise_floor
 
 
 def _scores(passed: int, n: int = 71, start: int = 0) -> dict[str, float]:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.effects import describe_effect, split_effect
-from tasks.analyse.paired import exact_paired_two_sided_p
-from tasks.analyse.paired_intervals import bonett_price_interval
-from tasks.analyse.transitions import compare_outcomes
+from coldrun.tasks.analyse.effects import describe_effect, split_effect
+from coldrun.tasks.analyse.paired import exact_paired_two_sided_p
+from coldrun.tasks.analyse.paired_intervals import bonett_price_interval
+from coldrun.tasks.analyse.transitions import compare_outcomes
 
 OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=40)
 

@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.regression.linear_model import OLS
 
-from tasks.analyse.aggregate import mean_of_trials, mean_score
-from tasks.analyse.clusters import clustered_mean, describe_trials, resample_clusters
-from tasks.analyse.discrimination import describe_panel
-from tasks.analyse.latency import geometric_mean_ratio, quantile_seconds
-from tasks.analyse.ratios import compare_cost_ratios, describe_cost_ratio
-from tasks.analyse.shapes import Stratum, describe_diversity, interleave, post_stratify
-from tasks.analyse.token_cost import price_tokens
+from coldrun.tasks.analyse.aggregate import mean_of_trials, mean_score
+from coldrun.tasks.analyse.clusters import clustered_mean, describe_trials, resample_clusters
+from coldrun.tasks.analyse.discrimination import describe_panel
+from coldrun.tasks.analyse.latency import geometric_mean_ratio, quantile_seconds
+from coldrun.tasks.analyse.ratios import compare_cost_ratios, describe_cost_ratio
+from coldrun.tasks.analyse.shapes import Stratum, describe_diversity, interleave, post_stratify
+from coldrun.tasks.analyse.token_cost import price_tokens
 
 
 @settings(max_examples=30)

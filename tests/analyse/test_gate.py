@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.gate import (
+from coldrun.tasks.analyse.gate import (
     GATE_ALPHA,
     Judgement,
     judge_candidate,
@@ -16,9 +16,9 @@ from tasks.analyse.gate import (
     pair_scores,
     require_gating,
 )
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.paired import exact_paired_p
-from tasks.errors import ConfigError
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.paired import exact_paired_p
+from coldrun.tasks.errors import ConfigError
 
 HIT = parse_measure("hit@5")
 

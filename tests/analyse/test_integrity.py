@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.alerts import (
+from coldrun.tasks.analyse.alerts import (
     check_dev_sealed,
     check_free_score,
     check_jump,
@@ -18,8 +18,8 @@ from tasks.analyse.alerts import (
     check_repeated_seconds,
     check_total,
 )
-from tasks.analyse.integrity import bound_mrr, find_min_runs, is_percentage_possible
-from tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.integrity import bound_mrr, find_min_runs, is_percentage_possible
+from coldrun.tasks.analyse.measures import parse_measure
 
 
 @given(n=st.integers(1, 200), data=st.data(), decimals=st.integers(0, 2))

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
-from tasks.analyse.bootstrap import (
+from coldrun.tasks.analyse.bootstrap import (
     bca_constants,
     iterate_draws,
     percentile_limits,
     resample_means,
 )
-from tasks.analyse.intervals import (
+from coldrun.tasks.analyse.intervals import (
     Interval,
     agresti_coull_interval,
     clopper_pearson_interval,

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.measures.ndcg import score_ndcg
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.measures.ndcg import score_ndcg
 from tests.analyse.oracles import (
     mean_by_ranx,
     rank_scores,

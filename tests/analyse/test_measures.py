@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.measures import Measure, parse_measure
-from tasks.analyse.measures.ties import expect_tied_hit, expect_tied_reciprocal_rank
-from tasks.errors import ConfigError
+from coldrun.tasks.analyse.measures import Measure, parse_measure
+from coldrun.tasks.analyse.measures.ties import expect_tied_hit, expect_tied_reciprocal_rank
+from coldrun.tasks.errors import ConfigError
 
 ITEMS = st.lists(st.sampled_from("abcdefgh"), max_size=10)
 GOLD = st.dictionaries(st.sampled_from("abcdefgh"), st.sampled_from([1.0, 2.0, 3.0]), max_size=5)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.misses import MISS_CLASSES, NAMES_GOLD, classify_miss, count_misses
-from tasks.analyse.score_table import Answered
-from tasks.records import AnswerKind, GoldItem, Task
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.misses import MISS_CLASSES, NAMES_GOLD, classify_miss, count_misses
+from coldrun.tasks.analyse.score_table import Answered
+from coldrun.tasks.records import AnswerKind, GoldItem, Task
 
 HIT_AT_5 = parse_measure("hit@5")
 EXACT = parse_measure("exact")

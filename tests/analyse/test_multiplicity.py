@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 
-from tasks.analyse.multiplicity import (
+from coldrun.tasks.analyse.multiplicity import (
     adjust_benjamini_hochberg,
     adjust_benjamini_yekutieli,
     adjust_family,

@@ -11,16 +11,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 from statsmodels.stats.inter_rater import fleiss_kappa as their_kappa
 
-from tasks.analyse.drift import difference_in_differences, judge_drift
-from tasks.analyse.noise import (
+from coldrun.tasks.analyse.drift import difference_in_differences, judge_drift
+from coldrun.tasks.analyse.noise import (
     estimate_noise_floor,
     flip_probabilities,
     identical_rerun_probability,
     judge_against_noise,
     spread_of_totals,
 )
-from tasks.analyse.passk import pass_at_k, pass_hat_k
-from tasks.analyse.stability import answer_agreement, fleiss_kappa, jaccard, outcome_stability
+from coldrun.tasks.analyse.passk import pass_at_k, pass_hat_k
+from coldrun.tasks.analyse.stability import (
+    answer_agreement,
+    fleiss_kappa,
+    jaccard,
+    outcome_stability,
+)
 
 OUTCOMES = st.integers(2, 5).flatmap(
     lambda runs: st.lists(

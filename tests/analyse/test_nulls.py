@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.analyse.measures import Measure, parse_measure
-from tasks.analyse.nulls import (
+from coldrun.tasks.analyse.measures import Measure, parse_measure
+from coldrun.tasks.analyse.nulls import (
     constant_answer,
     most_changed_answer,
     null_scores,
     permuted_scores,
     random_scores,
 )
-from tasks.errors import PanelError
-from tasks.records import AnswerKind, GoldItem, Task
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.records import AnswerKind, GoldItem, Task
 
 CORPUS = ("a", "b", "c", "d", "e")
 RANKING_MEASURES = ("hit@2", "mrr@3", "ndcg@3", "precision@2", "recall@2", "precision", "f1")

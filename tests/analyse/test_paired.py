@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.stats.contingency_tables import mcnemar
 
-from tasks.analyse.paired import (
+from coldrun.tasks.analyse.paired import (
     chi_square_paired_p,
     count_discordant,
     exact_paired_p,
@@ -22,7 +22,7 @@ from tasks.analyse.paired import (
     mid_two_sided_p,
     sign_flip_p,
 )
-from tasks.analyse.paired_intervals import (
+from coldrun.tasks.analyse.paired_intervals import (
     PairedCounts,
     bonett_price_interval,
     conditional_odds_ratio,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.analyse.intervals import Interval
-from tasks.analyse.pareto import (
+from coldrun.tasks.analyse.intervals import Interval
+from coldrun.tasks.analyse.pareto import (
     Point,
     bootstrap_frontier,
     find_cheapest,

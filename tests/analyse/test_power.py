@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.analyse.gate_size import rejection_rate, tabulate_rule
-from tasks.analyse.net_change import bootstrap_binary_difference, net_change
-from tasks.analyse.paired import exact_paired_p
-from tasks.analyse.power import (
+from coldrun.tasks.analyse.gate_size import rejection_rate, tabulate_rule
+from coldrun.tasks.analyse.net_change import bootstrap_binary_difference, net_change
+from coldrun.tasks.analyse.paired import exact_paired_p
+from coldrun.tasks.analyse.power import (
     count_detectable_tasks,
     exact_power,
     find_critical_ups,

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.bisection import bisect_states, bisection_cost, next_points
-from tasks.analyse.transitions import (
+from coldrun.tasks.analyse.bisection import bisect_states, bisection_cost, next_points
+from coldrun.tasks.analyse.transitions import (
     attribute_steps,
     collapse_equal,
     compare_outcomes,

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
+from coldrun.cli.main import main
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, EvaluationLab
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.doctor import command
+from coldrun.cli.doctor import command
 from tests.evaluations import EvaluationLab
 
 

@@ -9,7 +9,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from cli.main import COMMANDS, main
+from coldrun.cli.main import COMMANDS, main
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,11 +11,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.freeze import command as freeze
-from cli.holdout import command as holdout
-from flows.server_state import folders_of
-from tasks.freeze.lock import read_lock
-from tasks.freeze.sealed import key_path
+from coldrun.cli.freeze import command as freeze
+from coldrun.cli.holdout import command as holdout
+from coldrun.flows.server_state import folders_of
+from coldrun.tasks.freeze.lock import read_lock
+from coldrun.tasks.freeze.sealed import key_path
 from tests.evaluations import EvaluationLab
 from tests.holdouts import WORDS, make_holdout_lab
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.main import COMMANDS
+from coldrun.cli.main import COMMANDS
 from tests.evaluations import EvaluationLab
 
 HEAVY = ("prefect", "scipy", "polars", "duckdb", "pyarrow", "git", "numpy", "pydantic")
@@ -17,7 +17,7 @@ HEAVY = ("prefect", "scipy", "polars", "duckdb", "pyarrow", "git", "numpy", "pyd
 
 PROBE = """
 import sys
-from cli.main import main
+from coldrun.cli.main import main
 try:
     main({arguments!r}, prog_name="coldrun")
 finally:
@@ -60,7 +60,7 @@ def test_help_of_all_commands_imports_no_orchestrator_and_no_database(lab: Evalu
     script = f"""
 import sys
 from click.testing import CliRunner
-from cli.main import main
+from coldrun.cli.main import main
 for name in {sorted(COMMANDS)!r}:
     CliRunner().invoke(main, [name, "--help"])
 print(" ".join(sorted({{name.partition(".")[0] for name in sys.modules}})))
@@ -99,7 +99,12 @@ def test_commands_that_read_or_mine_import_no_prefect(
 def test_help_from_a_bare_environment_works(tmp_path: Path) -> None:
     """No HOME, no terminal, another folder."""
     done = subprocess.run(
-        [sys.executable, "-c", "from cli.main import main; main(prog_name='coldrun')", "--help"],
+        [
+            sys.executable,
+            "-c",
+            "from coldrun.cli.main import main; main(prog_name='coldrun')",
+            "--help",
+        ],
         cwd=tmp_path,
         env={"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from cli.prune import command
-from tasks.machine.locks import take_lock
-from tasks.run.capture import hold_run
+from coldrun.cli.prune import command
+from coldrun.tasks.machine.locks import take_lock
+from coldrun.tasks.run.capture import hold_run
 from tests.evaluations import EvaluationLab
 
 OLD = time.time() - 40 * 86_400

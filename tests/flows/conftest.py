@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import ServerHandle, use_server
-from flows.server_state import folders_of
+from coldrun.flows.server import ServerHandle, use_server
+from coldrun.flows.server_state import folders_of
 
 _OF_THE_USER = ("PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_PROFILE")
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.evaluate import Control
-from flows.history import run_history
-from flows.nightly import crash_automation, hold_night, run_once
-from flows.server import ServerHandle
+from coldrun.flows.evaluate import Control
+from coldrun.flows.history import run_history
+from coldrun.flows.nightly import crash_automation, hold_night, run_once
+from coldrun.flows.server import ServerHandle
 from tests.history.small import SmallHistory
 
 

@@ -18,13 +18,13 @@ from typing import Any
 import psutil
 import pytest
 
-from flows.server import server_status, stop_server
+from coldrun.flows.server import server_status, stop_server
+from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import SmallHistory
-from warehouse.reader import connect, select_rows
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("cli", "flows", "tasks", "warehouse")
-COLDRUN = "from cli.main import main; main(prog_name='coldrun')"
+COLDRUN = "from coldrun.cli.main import main; main(prog_name='coldrun')"
 
 
 @pytest.fixture

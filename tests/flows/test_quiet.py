@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.server import ServerHandle
+from coldrun.flows.server import ServerHandle
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,13 +19,13 @@ ROOT = Path(__file__).parents[2]
 FLOW = """
 import sys, threading, time
 from pathlib import Path
-from flows.server import use_server
+from coldrun.flows.server import use_server
 
 with use_server(Path(sys.argv[1]), verbose=False, announce=lambda _: None) as server:
     from prefect import flow, task
     from prefect.cache_policies import NO_CACHE
     from prefect.task_runners import ThreadPoolTaskRunner
-    from flows.quiet import FlowInterrupted, run_flow
+    from coldrun.flows.quiet import FlowInterrupted, run_flow
 
     is_stopping = threading.Event()
 
@@ -97,7 +97,7 @@ def test_run_flow_without_a_signal_gives_the_value_and_the_flows_own_error(
     """Values pass, errors pass as they are, and Prefect prints neither."""
     from prefect import flow
 
-    from flows.quiet import run_flow
+    from coldrun.flows.quiet import run_flow
 
     @flow(persist_result=False)
     def succeed() -> list[int]:

@@ -19,24 +19,24 @@ import psutil
 import pytest
 from click.testing import CliRunner
 
-from cli.server import command
-from flows import server_launch
-from flows.server import (
+from coldrun.cli.server import command
+from coldrun.flows import server_launch
+from coldrun.flows.server import (
     ServerHandle,
     ServerStatus,
     prefect_environment,
     server_status,
     use_server,
 )
-from flows.server_environment import server_environment
-from flows.server_state import Running, folders_of, prepare
-from tasks.errors import ColdrunError, StorageError
+from coldrun.flows.server_environment import server_environment
+from coldrun.flows.server_state import Running, folders_of, prepare
+from coldrun.tasks.errors import ColdrunError, StorageError
 
 ROOT = Path(__file__).parents[2]
 USE = """
 import os, sys, time
 from pathlib import Path
-from flows.server import use_server
+from coldrun.flows.server import use_server
 with use_server(Path(sys.argv[1]), verbose=False, announce=print, is_awaited="await" in sys.argv):
     if "fork" in sys.argv and os.fork() == 0:
         time.sleep(8)  # holds all that its parent held
@@ -152,7 +152,7 @@ def test_server_start_twice_at_once_is_one_server_that_later_runs_find(
     prefect_server: ServerHandle, server_scratch: Path
 ) -> None:
     """Parallel starts make one server; a run uses it; stop ends all of it."""
-    code = "from cli.main import main; main()"
+    code = "from coldrun.cli.main import main; main()"
     try:
         starts = [
             _run_python(code, "server", "start", "--json", "--scratch", server_scratch)
@@ -345,7 +345,7 @@ def test_environment_of_a_server_drops_what_is_meant_for_another(tmp_path: Path)
 
 def test_flows_server_import_leaves_prefect_out() -> None:
     """Setting the environment first is possible, and `coldrun server` costs no Prefect."""
-    code = "import sys, cli.server, flows.server; print('prefect' in sys.modules)"
+    code = "import sys, coldrun.cli.server, coldrun.flows.server; print('prefect' in sys.modules)"
     with _run_python(code) as python:
         assert python.communicate()[0] == "False\n"
 

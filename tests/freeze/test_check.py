@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.config import load_config, parse_config
-from tasks.errors import ConfigError
-from tasks.freeze.check import check_config
+from coldrun.tasks.config import load_config, parse_config
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.freeze.check import check_config
 from tests.evaluations import CONFIG, EvaluationLab
 
 SETS = {"panel": {"kind": "jsonl", "file": "tasks.jsonl", "answer": "set"}}

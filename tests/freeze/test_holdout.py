@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.canonical import canonical_json
-from tasks.config import HoldoutConfig
-from tasks.errors import LedgerError
-from tasks.freeze.holdout import (
+from coldrun.tasks.canonical import canonical_json
+from coldrun.tasks.config import HoldoutConfig
+from coldrun.tasks.errors import LedgerError
+from coldrun.tasks.freeze.holdout import (
     LedgerHead,
     Opening,
     check_head,

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.freeze.production import (
+from coldrun.tasks.freeze.production import (
     MissingStratum,
     by_commonest_item,
     by_shape,
     post_stratified,
 )
-from tasks.records import GoldItem, Task
+from coldrun.tasks.records import GoldItem, Task
 
 
 def make_task(id_: str, *gold: str) -> Task:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from tasks.canonical import digest_bytes
-from tasks.config import Config, load_config
-from tasks.errors import LockError, UsageError
-from tasks.freeze.lock import read_lock
-from tasks.freeze.panel import panel_from_bytes
-from tasks.freeze.sealed import SealedPart, find_key, key_path, read_sealed, seal, unseal
-from tasks.mine.mine import mine_panel
-from tasks.records import MinedPanel
+from coldrun.tasks.canonical import digest_bytes
+from coldrun.tasks.config import Config, load_config
+from coldrun.tasks.errors import LockError, UsageError
+from coldrun.tasks.freeze.lock import read_lock
+from coldrun.tasks.freeze.panel import panel_from_bytes
+from coldrun.tasks.freeze.sealed import SealedPart, find_key, key_path, read_sealed, seal, unseal
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.records import MinedPanel
 from tests.evaluations import EvaluationLab
 from tests.holdouts import WORDS, make_holdout_lab
 

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.main import main
-from tasks.errors import LedgerError, LockError, StorageError
-from tasks.freeze.lock import lock_to_bytes, read_lock
-from tasks.freeze.write import write_whole
+from coldrun.cli.main import main
+from coldrun.tasks.errors import LedgerError, LockError, StorageError
+from coldrun.tasks.freeze.lock import lock_to_bytes, read_lock
+from coldrun.tasks.freeze.write import write_whole
 from tests.evaluations import CONFIG, EvaluationLab
 
 LATER = "2026-09-01T00:00:00+00:00"

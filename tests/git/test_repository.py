@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.errors import RepositoryError
-from tasks.git.clone import ensure_clone, is_url, open_source
-from tasks.git.command import GitStream, repository_options
-from tasks.git.log import parse_log
-from tasks.git.paths import decode_path, encode_path
-from tasks.git.repository import Repository
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.clone import ensure_clone, is_url, open_source
+from coldrun.tasks.git.command import GitStream, repository_options
+from coldrun.tasks.git.log import parse_log
+from coldrun.tasks.git.paths import decode_path, encode_path
+from coldrun.tasks.git.repository import Repository
 
 ODD_PATHS = [
     b"a b.txt",

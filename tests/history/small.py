@@ -8,19 +8,19 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tasks.config import load_config
-from tasks.errors import ColdrunError
-from tasks.freeze.check import check_config
-from tasks.freeze.freeze import freeze_panel
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.write import write_frozen
-from tasks.history.commits import list_range, open_product
-from tasks.history.conduct import HistoryRequest, Hooks, choose_arm, conduct_history
-from tasks.history.measure import PointRequest, measure_point
-from tasks.history.model import History
-from tasks.mine.mine import mine_panel
-from tasks.report.model import Report
-from tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.config import load_config
+from coldrun.tasks.errors import ColdrunError
+from coldrun.tasks.freeze.check import check_config
+from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.history.commits import list_range, open_product
+from coldrun.tasks.history.conduct import HistoryRequest, Hooks, choose_arm, conduct_history
+from coldrun.tasks.history.measure import PointRequest, measure_point
+from coldrun.tasks.history.model import History
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 from tests.conftest import RepositoryBuilder
 
 TASKS = 24

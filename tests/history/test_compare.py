@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.compare import command as compare_command
-from cli.trend import command as trend_command
-from tasks.errors import UsageError
-from tasks.history.compare import compare_runs
-from tasks.history.measure import PointRequest, measure_point
-from tasks.history.outcomes import read_floors, read_key_differences, read_run
-from tasks.history.render_trend import trend_chart
-from tasks.history.trend import Trend
-from tasks.run.conduct import RunRequest
+from coldrun.cli.compare import command as compare_command
+from coldrun.cli.trend import command as trend_command
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.history.compare import compare_runs
+from coldrun.tasks.history.measure import PointRequest, measure_point
+from coldrun.tasks.history.outcomes import read_floors, read_key_differences, read_run
+from coldrun.tasks.history.render_trend import trend_chart
+from coldrun.tasks.history.trend import Trend
+from coldrun.tasks.run.conduct import RunRequest
 from tests.history.small import SmallHistory, failing
 
 

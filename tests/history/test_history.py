@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory, failing, killed_at, statuses
-from warehouse.reader import connect, select_rows
 
 
 def test_decompose_by_bisection_finds_what_all_finds(small: SmallHistory) -> None:
@@ -226,7 +226,7 @@ def test_control_that_moves_confounds_the_steps_around_it(small: SmallHistory) -
         # the order is: first, last, middle, first again
         small.control_file.write_text("1 2 3" if calls != 3 else " ".join(map(str, range(14))))
 
-    from tasks.history.conduct import Hooks
+    from coldrun.tasks.history.conduct import Hooks
 
     history = small.conduct(small.request("backfill"), Hooks(on_event=on_event))
     assert statuses(history) == ["confounded", "confounded"]

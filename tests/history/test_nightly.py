@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.backfill import command as backfill_command
-from cli.nightly import command as nightly_command
-from tasks.errors import UsageError
-from tasks.history.conduct import HistoryRequest, Hooks, conduct_history
-from tasks.history.model import History
-from tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
-from tasks.run.execute import Progress
+from coldrun.cli.backfill import command as backfill_command
+from coldrun.cli.nightly import command as nightly_command
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.history.conduct import HistoryRequest, Hooks, conduct_history
+from coldrun.tasks.history.model import History
+from coldrun.tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
+from coldrun.tasks.run.execute import Progress
+from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory
-from warehouse.reader import connect, select_rows
 
 
 def _night(small: SmallHistory) -> Night:

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tasks.history.model import History
+from coldrun.tasks.history.model import History
 from tests.history.small import SmallHistory, statuses
 
 INSTALL = """
@@ -95,9 +95,9 @@ import dataclasses, sys
 from pathlib import Path
 from tests.history.small import SmallHistory
 from tests.history.test_shared_setup import scores
-from tasks.history.commits import list_range, open_product
-from tasks.history.conduct import HistoryRequest, conduct_history
-from tasks.run.prepare import load_evaluation
+from coldrun.tasks.history.commits import list_range, open_product
+from coldrun.tasks.history.conduct import HistoryRequest, conduct_history
+from coldrun.tasks.run.prepare import load_evaluation
 
 root, warehouse = map(Path, sys.argv[1:])
 evaluation = load_evaluation(root / "evaluation" / "small.toml", scratch=root / "scratch")

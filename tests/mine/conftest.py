@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from tasks.config import PanelConfig
-from tasks.git.repository import Repository
-from tasks.mine.commit_files import mine_commit_files
-from tasks.records import MinedPanel
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.commit_files import mine_commit_files
+from coldrun.tasks.records import MinedPanel
 
 
 @pytest.fixture(scope="session")

@@ -6,12 +6,12 @@ import re
 
 import pytest
 
-from tasks.config import DEFAULT_EXCLUDE_GOLD, PanelConfig
-from tasks.errors import PanelError, RepositoryError
-from tasks.git.repository import Repository
-from tasks.mine.candidates import is_bot, make_task_id
-from tasks.mine.commit_files import check_solvable
-from tasks.records import DROP_REASONS, GoldItem, Revision
+from coldrun.tasks.config import DEFAULT_EXCLUDE_GOLD, PanelConfig
+from coldrun.tasks.errors import PanelError, RepositoryError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.candidates import is_bot, make_task_id
+from coldrun.tasks.mine.commit_files import check_solvable
+from coldrun.tasks.records import DROP_REASONS, GoldItem, Revision
 
 BODY = "".join(f"line {at}\n" for at in range(40))
 

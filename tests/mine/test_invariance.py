@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tasks.config import PanelConfig
-from tasks.errors import PanelError
-from tasks.mine.ticket_repos import mine_ticket_repos
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.mine.ticket_repos import mine_ticket_repos
 
 HOSTILE_CONFIG = """
 [diff]

@@ -6,11 +6,11 @@ import json
 
 import pytest
 
-from tasks.config import PanelConfig
-from tasks.errors import PanelError
-from tasks.git.repository import Repository
-from tasks.mine.jsonl import mine_jsonl
-from tasks.records import GoldItem
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import PanelError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.jsonl import mine_jsonl
+from coldrun.tasks.records import GoldItem
 
 TASK = {"id": "t1", "query": "Where is it?", "gold": ["a.py"]}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tasks.config import PanelConfig
-from tasks.errors import RepositoryError
-from tasks.git.repository import Repository
-from tasks.mine.pick_base import pick_base
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.mine.pick_base import pick_base
 
 
 @pytest.fixture

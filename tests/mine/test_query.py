@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.mine.query import clean_message, decode_message, split_merge_title
+from coldrun.tasks.mine.query import clean_message, decode_message, split_merge_title
 
 KEPT = [
     b"Fix the parser",

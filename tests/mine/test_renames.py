@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.git.log import Change, LogEntry
-from tasks.mine.renames import NamesAtBase
+from coldrun.tasks.git.log import Change, LogEntry
+from coldrun.tasks.mine.renames import NamesAtBase
 
 PATHS = [b"a", b"b", b"c", b"d", b"e"]
 BASE = {b"a", b"b", b"c"}

@@ -7,10 +7,10 @@ import subprocess
 
 import pytest
 
-from tasks.config import PanelConfig
-from tasks.errors import PanelError, RepositoryError
-from tasks.mine.ticket_log import compile_pattern
-from tasks.mine.ticket_repos import locate_repositories, mine_ticket_repos
+from coldrun.tasks.config import PanelConfig
+from coldrun.tasks.errors import PanelError, RepositoryError
+from coldrun.tasks.mine.ticket_log import compile_pattern
+from coldrun.tasks.mine.ticket_repos import locate_repositories, mine_ticket_repos
 
 PATTERN = r"[A-Z]+-\d+"
 DAY = 86_400
@@ -320,7 +320,7 @@ def test_mine_tickets_parallel_processes_give_what_one_gives(
         for ticket in range(number + 1):
             made.commit(f"AB-{ticket} part {ticket}", {"a": str(ticket)})
     parallel = mine_tickets()
-    monkeypatch.setattr("tasks.mine.ticket_repos._PARALLEL_REPOSITORIES", 100)
+    monkeypatch.setattr("coldrun.tasks.mine.ticket_repos._PARALLEL_REPOSITORIES", 100)
     assert mine_tickets() == parallel
     assert gold(parallel)["part 3"] == ["r3", "r4"]
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from cli.show import command
-from tasks.errors import UsageError
-from tasks.report.answers import answer_lines, count_arm_misses, list_answers
-from tasks.report.discrimination import discriminate, discrimination_lines
-from tasks.report.load import load_record
-from tasks.run.answers import read_answer
+from coldrun.cli.show import command
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.report.answers import answer_lines, count_arm_misses, list_answers
+from coldrun.tasks.report.discrimination import discriminate, discrimination_lines
+from coldrun.tasks.report.load import load_record
+from coldrun.tasks.run.answers import read_answer
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 MIXED = """\
@@ -66,7 +66,7 @@ def test_list_answers_gives_every_planned_answer_with_its_miss(lab: EvaluationLa
 
 def test_report_counts_the_same_misses(lab: EvaluationLab) -> None:
     """The JSON report has the counts, so that nobody has to list answers for them."""
-    from tasks.report.load import load_report
+    from coldrun.tasks.report.load import load_report
 
     report = load_report(lab.warehouse, "last").report
     assert arm_of(report, "reader").misses == {

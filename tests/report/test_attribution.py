@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from tasks.config import Config, parse_config
-from tasks.errors import ConfigError
-from tasks.report.attribution_model import AblationPart, EffectPart
-from tasks.report.load import load_report
-from tasks.report.markdown import render_markdown
-from tasks.report.model import Report
+from coldrun.tasks.config import Config, parse_config
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.report.attribution_model import AblationPart, EffectPart
+from coldrun.tasks.report.load import load_report
+from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.model import Report
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
 from tests.report.test_costs import CHAT, MODEL, PRICES

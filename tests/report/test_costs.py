@@ -12,13 +12,20 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.analyse.token_cost import price_tokens
-from tasks.config import load_prices
-from tasks.report.cost_model import ArmCostPart, CostsPart
-from tasks.report.cost_words import _times, claim_words, cost_rows, pair_line, pair_rows, used_rows
-from tasks.report.load import load_report
-from tasks.report.markdown import render_markdown
-from tasks.report.model import Report
+from coldrun.tasks.analyse.token_cost import price_tokens
+from coldrun.tasks.config import load_prices
+from coldrun.tasks.report.cost_model import ArmCostPart, CostsPart
+from coldrun.tasks.report.cost_words import (
+    _times,
+    claim_words,
+    cost_rows,
+    pair_line,
+    pair_rows,
+    used_rows,
+)
+from coldrun.tasks.report.load import load_report
+from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.model import Report
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
 from tests.report.test_report import printed

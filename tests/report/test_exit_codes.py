@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.analyse.evidence import (
+from coldrun.tasks.analyse.evidence import (
     Evidence,
     EvidenceFacts,
     Outcome,

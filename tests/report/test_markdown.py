@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from tasks.plain import one_line
-from tasks.report.markdown import bullets, code, inert, table_lines
+from coldrun.tasks.plain import one_line
+from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
 
 FORGE = MarkdownIt("commonmark").enable(["table", "strikethrough"])
 """What GitHub and GitLab have in common."""

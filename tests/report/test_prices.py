@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.canonical import digest_bytes
-from tasks.config import load_prices
-from tasks.errors import ConfigError
+from coldrun.tasks.canonical import digest_bytes
+from coldrun.tasks.config import load_prices
+from coldrun.tasks.errors import ConfigError
 from tests.report.test_costs import PRICES, prepare
 
 WRONG = {

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from cli.freeze import _find_last_run_lock
-from tasks.errors import LockError
-from tasks.freeze.lock import read_lock
+from coldrun.cli.freeze import _find_last_run_lock
+from coldrun.tasks.errors import LockError
+from coldrun.tasks.freeze.lock import read_lock
 from tests.evaluations import CONFIG, EvaluationLab
 
 BAR = '\n[[bar]]\narm = "reader"\nmeasure = "exact"\nat_least = 0.5\n'

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from tasks.report.load import load_report
-from tasks.report.markdown import render_markdown
-from tasks.report.model import Report
-from tasks.report.terminal import print_report
+from coldrun.tasks.report.load import load_report
+from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.report.terminal import print_report
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 SOME_RIGHT = """

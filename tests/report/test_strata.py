@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.errors import UsageError
-from tasks.report.strata import production_lines, stratum_table
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.report.strata import production_lines, stratum_table
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 from tests.holdouts import make_holdout_lab
 

@@ -10,14 +10,14 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.errors import UsageError
-from tasks.report import words
-from tasks.report.land import finish_run
-from tasks.report.load import load_report
-from tasks.run.conduct import execute_locally
-from tasks.run.land import land_answers
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.report import words
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.report.load import load_report
+from coldrun.tasks.run.conduct import execute_locally
+from coldrun.tasks.run.land import land_answers
+from coldrun.warehouse.writer import write_rows
 from tests.evaluations import CONFIG, EvaluationLab
-from warehouse.writer import write_rows
 
 
 def test_answers_land_after_all_that_vouches_for_them(
@@ -32,7 +32,7 @@ def test_answers_land_after_all_that_vouches_for_them(
         order.append(table)
         return write_rows(root, table, run_id, rows)
 
-    monkeypatch.setattr("tasks.run.land.write_rows", write)
+    monkeypatch.setattr("coldrun.tasks.run.land.write_rows", write)
     land_answers(tmp_path, "run", tasks=(), captures=(), sessions=())
 
     assert order[-1] == "captures"

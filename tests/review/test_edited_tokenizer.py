@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.builtin import token_cache, tokens
+from coldrun.tasks.arms.builtin import token_cache, tokens
 
 
 def test_token_counts_are_kept_by_the_source_of_the_tokenizer(

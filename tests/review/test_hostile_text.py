@@ -9,7 +9,7 @@ import pytest
 from rich.table import Table
 from rich.text import Text
 
-from cli.options import people_console
+from coldrun.cli.options import people_console
 from tests.evaluations import EvaluationLab
 
 LONE = "caf\\udce9.py"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.base import Point
-from tasks.errors import ConfigError
-from tasks.records import Question
-from tasks.run.execute import plan_asks
-from tasks.run.key import ArmIdentity
-from tasks.run.parts import ArmKeyParts, arm_key_parts
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import Question
+from coldrun.tasks.run.execute import plan_asks
+from coldrun.tasks.run.key import ArmIdentity
+from coldrun.tasks.run.parts import ArmKeyParts, arm_key_parts
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.sessions import Lab
 

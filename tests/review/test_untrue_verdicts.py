@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.errors import ConfigError
-from tasks.report import words
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.report import words
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 CONTROL = """

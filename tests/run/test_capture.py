@@ -11,9 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.errors import StorageError, UsageError
-from tasks.records import Attempt, ComponentEvent, Reply
-from tasks.run.capture import (
+from coldrun.tasks.errors import StorageError, UsageError
+from coldrun.tasks.records import Attempt, ComponentEvent, Reply
+from coldrun.tasks.run.capture import (
     Capture,
     CaptureStore,
     capture_from_json,
@@ -22,8 +22,8 @@ from tasks.run.capture import (
     hold_run,
     open_store,
 )
-from tasks.run.land import land_answers
-from tasks.run.recall import read_landed
+from coldrun.tasks.run.land import land_answers
+from coldrun.tasks.run.recall import read_landed
 
 CAPTURE = Capture(
     key="a" * 64,

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from tasks.errors import ColdrunError, UsageError
-from tasks.report.land import finish_run
-from tasks.report.why import explain_answer
-from tasks.run.conduct import (
+from coldrun.tasks.errors import ColdrunError, UsageError
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.report.why import explain_answer
+from coldrun.tasks.run.conduct import (
     RunRequest,
     execute_locally,
     revision_to_resume,
     start_run,
 )
-from tasks.run.manifest import new_run_id
-from tasks.run.prepare import prepare_evaluation_point
+from coldrun.tasks.run.manifest import new_run_id
+from coldrun.tasks.run.prepare import prepare_evaluation_point
+from coldrun.warehouse.reader import RUN_ID
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, EvaluationLab
-from warehouse.reader import RUN_ID
 
 COUNTING = """
 def answer(query, plain=answer):

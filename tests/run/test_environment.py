@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tasks.run.environment import digest_environment, environment_fingerprint
+from coldrun.tasks.run.environment import digest_environment, environment_fingerprint
 
 
 def test_fingerprint_is_stable_and_complete() -> None:

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tasks.errors import ColdrunError, StorageError
-from tasks.records import Question, Reply, SessionEnd, SessionStart
-from tasks.run.capture import CaptureStore
-from tasks.run.execute import (
+from coldrun.tasks.errors import ColdrunError, StorageError
+from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.run.capture import CaptureStore
+from coldrun.tasks.run.execute import (
     MAX_SHARDS_PER_ARM,
     PlannedArm,
     Run,
@@ -24,7 +24,7 @@ from tasks.run.execute import (
     plan_asks,
     plan_shards,
 )
-from tasks.run.key import ArmIdentity
+from coldrun.tasks.run.key import ArmIdentity
 
 
 def identity_of(name: str) -> ArmIdentity:

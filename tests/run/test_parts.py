@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from tasks.arms.base import Point
-from tasks.config import Bm25Arm
-from tasks.errors import ConfigError
-from tasks.records import Question
-from tasks.run.key import (
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.config import Bm25Arm
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import Question
+from coldrun.tasks.run.key import (
     ArmIdentity,
     capture_key,
     constant_parts,
     differing_components,
     key_parts,
 )
-from tasks.run.parts import ArmKeyParts, arm_key_parts
+from coldrun.tasks.run.parts import ArmKeyParts, arm_key_parts
 from tests.sessions import Lab
 
 QUESTION = Question(id="q1", query="where?", answer="ranking", k=5, seed=0)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.base import Point
-from tasks.arms.workspace.point_use import list_additions, use_point
-from tasks.errors import ConfigError, PointError, RepositoryError, UsageError
-from tasks.run.points import prune_points
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.arms.workspace.point_use import list_additions, use_point
+from coldrun.tasks.errors import ConfigError, PointError, RepositoryError, UsageError
+from coldrun.tasks.run.points import prune_points
 from tests.sessions import Lab, is_gone, serve_repositories
 
 COUNTING = ("sh", "-c", 'echo run >> "$COUNT_FILE"; mkdir -p .venv; echo ok > .venv/ready')

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tasks.arms.base import Point
-from tasks.arms.workspace.point_use import hold_point, release_reserved, use_point
-from tasks.errors import ConfigError, PointError
-from tasks.run.parts import arm_key_parts
-from tasks.run.points import prune_points
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.arms.workspace.point_use import hold_point, release_reserved, use_point
+from coldrun.tasks.errors import ConfigError, PointError
+from coldrun.tasks.run.parts import arm_key_parts
+from coldrun.tasks.run.points import prune_points
 from tests.sessions import Lab, ask, serve_repositories
 
 COUNTED = 'echo run >> "$COUNT_FILE"; '

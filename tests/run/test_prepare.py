@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.base import Corpus
-from tasks.errors import LockError
-from tasks.run.prepare import (
+from coldrun.tasks.arms.base import Corpus
+from coldrun.tasks.errors import LockError
+from coldrun.tasks.run.prepare import (
     Setting,
     load_evaluation,
     locate_corpus,

@@ -8,10 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from tasks.records import Attempt, ComponentEvent, GoldItem, Reply, Task
-from tasks.run.capture import Capture
-from tasks.run.land import land_answers
-from tasks.run.recall import find_reusable, read_landed, read_landed_sessions, read_landed_tasks
+from coldrun.tasks.records import Attempt, ComponentEvent, GoldItem, Reply, Task
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.land import land_answers
+from coldrun.tasks.run.recall import (
+    find_reusable,
+    read_landed,
+    read_landed_sessions,
+    read_landed_tasks,
+)
 
 TASK = Task(
     id="t1",

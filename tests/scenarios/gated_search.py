@@ -12,17 +12,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tasks.arms.base import Point
-from tasks.config import load_config
-from tasks.freeze.check import check_config
-from tasks.freeze.freeze import freeze_panel
-from tasks.freeze.lock import EvaluationFiles
-from tasks.freeze.write import write_frozen
-from tasks.history.commits import list_range, open_product
-from tasks.history.conduct import HistoryRequest, Hooks, choose_arm, conduct_history
-from tasks.history.model import History, HistoryStep
-from tasks.mine.mine import mine_panel
-from tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.check import check_config
+from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.history.commits import list_range, open_product
+from coldrun.tasks.history.conduct import HistoryRequest, Hooks, choose_arm, conduct_history
+from coldrun.tasks.history.model import History, HistoryStep
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 from tests.conftest import RepositoryBuilder
 
 __all__ = ["GatedSearch", "Point"]

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.report.why import explain_answer, why_lines
-from tasks.run.execute import Progress, execute_shard
+from coldrun.tasks.report.why import explain_answer, why_lines
+from coldrun.tasks.run.execute import Progress, execute_shard
 from tests.evaluations import EvaluationLab, arm_of
 from tests.holdouts import build_garden
 from tests.services import SERVICE, Service, run_service

@@ -96,8 +96,8 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A copy of the source and of the tests that are run on it."""
     root = tmp_path_factory.mktemp("pristine")
     ignored = shutil.ignore_patterns("__pycache__", "data", "vector_cases")
-    for folder in ("cli", "flows", "tasks", "warehouse", "tests"):
-        shutil.copytree(ROOT / folder, root / folder, ignore=ignored)
+    for folder in ("coldrun", "cli", "flows", "tasks", "warehouse", "tests"):
+        shutil.copytree(ROOT / folder, root / folder, ignore=ignored, symlinks=True)
     shutil.copy(ROOT / "pyproject.toml", root)
     return root
 
@@ -130,7 +130,7 @@ def test_guard_that_is_taken_out_fails_its_test(name: str, pristine: Path, tmp_p
     """One textual change removes the guard, and its test fails for that reason."""
     guard = GUARDS[name]
     root = tmp_path / "mutant"
-    shutil.copytree(pristine, root, copy_function=os.link)
+    shutil.copytree(pristine, root, copy_function=os.link, symlinks=True)
     path = root / guard.file
     text = path.read_text(encoding="utf-8")
     assert text.count(guard.present) == 1, f"{guard.present!r} is not there exactly once"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from tasks.analyse.judgement import MeasurePart
-from tasks.report.markdown import render_markdown
-from tasks.report.model import Report
-from tasks.report.terminal import print_report
+from coldrun.tasks.analyse.judgement import MeasurePart
+from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.model import Report
+from coldrun.tasks.report.terminal import print_report
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import EvaluationLab, arm_of
 from tests.scenarios import ticket_shop

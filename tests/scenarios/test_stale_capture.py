@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from tasks.errors import PointError, UsageError
-from tasks.report.land import finish_run
-from tasks.report.model import ArmPart, Report
-from tasks.run.conduct import Mode, RunRequest, execute_locally, start_run
-from tasks.run.prepare import prepare_evaluation_point
+from coldrun.tasks.errors import PointError, UsageError
+from coldrun.tasks.report.land import finish_run
+from coldrun.tasks.report.model import ArmPart, Report
+from coldrun.tasks.run.conduct import Mode, RunRequest, execute_locally, start_run
+from coldrun.tasks.run.prepare import prepare_evaluation_point
+from coldrun.warehouse.reader import connect, select_rows
 from tests.scenarios.gated_search import ANY, NO_HASHES, RIGHT, GatedSearch, write_search
-from warehouse.reader import connect, select_rows
 
 OLD_HITS, NEW_HITS = 12, 39
 """What the tool finds with the first gate and with the last one, of 42 tasks."""

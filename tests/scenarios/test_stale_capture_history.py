@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tasks.history.chart import history_chart
-from tasks.history.model import History
-from tasks.history.render import history_markdown
-from tasks.machine.locks import hold_lock
+from coldrun.tasks.history.chart import history_chart
+from coldrun.tasks.history.model import History
+from coldrun.tasks.history.render import history_markdown
+from coldrun.tasks.machine.locks import hold_lock
 from tests.scenarios.gated_search import (
     ANY,
     GAINS,

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from tasks.config import parse_config
-from tasks.freeze.freeze import FrozenResult, freeze_panel
-from tasks.mine.mine import mine_panel
-from tasks.records import MinedPanel
+from coldrun.tasks.config import parse_config
+from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
+from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.records import MinedPanel
 from tests.scenarios import ticket_shop
 
 

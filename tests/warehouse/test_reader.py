@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tasks.errors import StorageError, UsageError
-from warehouse.reader import connect, find_run_id, select_rows
-from warehouse.schemas import TABLES
-from warehouse.writer import EMPTY_NAME, prepare_warehouse, write_rows
+from coldrun.tasks.errors import StorageError, UsageError
+from coldrun.warehouse.reader import connect, find_run_id, select_rows
+from coldrun.warehouse.schemas import TABLES
+from coldrun.warehouse.writer import EMPTY_NAME, prepare_warehouse, write_rows
 
 ROOT = Path(__file__).parents[2]
 
@@ -167,7 +167,7 @@ def test_find_run_id_of_one_id_that_begins_another_is_that_one(tmp_path: Path) -
 LANDER = """
 import sys
 from pathlib import Path
-from warehouse.writer import prepare_warehouse, write_rows
+from coldrun.warehouse.writer import prepare_warehouse, write_rows
 
 root, name = Path(sys.argv[1]), sys.argv[2]
 for number in range(20):

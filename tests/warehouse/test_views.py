@@ -10,9 +10,9 @@ from typing import Any
 import duckdb
 import pytest
 
+from coldrun.warehouse.reader import connect, select_rows
+from coldrun.warehouse.writer import prepare_warehouse, write_rows
 from tests.warehouse.rows import CAPTURE, RUN, SCORE
-from warehouse.reader import connect, select_rows
-from warehouse.writer import prepare_warehouse, write_rows
 
 KEYS = ["a" * 64, "b" * 64, "c" * 64]
 

@@ -12,15 +12,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tasks.analyse.measures.exact import score_exact
-from tasks.analyse.measures.f1 import score_f1
-from tasks.analyse.measures.hit import score_hit
-from tasks.analyse.measures.mrr import score_mrr
-from tasks.analyse.measures.ndcg import score_ndcg
-from tasks.analyse.measures.precision import score_precision
-from tasks.analyse.measures.recall import score_recall
-from tasks.errors import ConfigError
-from tasks.records import AnswerKind
+from coldrun.tasks.analyse.measures.exact import score_exact
+from coldrun.tasks.analyse.measures.f1 import score_f1
+from coldrun.tasks.analyse.measures.hit import score_hit
+from coldrun.tasks.analyse.measures.mrr import score_mrr
+from coldrun.tasks.analyse.measures.ndcg import score_ndcg
+from coldrun.tasks.analyse.measures.precision import score_precision
+from coldrun.tasks.analyse.measures.recall import score_recall
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import AnswerKind
 
 ScoreFunction = Callable[[Sequence[str], Mapping[str, float], int | None], float | None]
 

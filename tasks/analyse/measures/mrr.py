@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tasks.analyse.measures.ranks import cut_items, find_first_rank
+from coldrun.tasks.analyse.measures.ranks import cut_items, find_first_rank
 
 
 def score_mrr(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float | None:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from tasks.analyse.measures.ranks import cut_items
+from coldrun.tasks.analyse.measures.ranks import cut_items
 
 Gain = Literal["linear", "exponential"]
 

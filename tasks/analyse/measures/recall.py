@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tasks.analyse.measures.ranks import cut_items
+from coldrun.tasks.analyse.measures.ranks import cut_items
 
 
 def score_recall(

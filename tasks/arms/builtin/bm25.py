@@ -11,17 +11,22 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from tasks.arms.base import Session, SessionContext
-from tasks.arms.builtin.bm25_index import Bm25Index
-from tasks.arms.builtin.documents import CorpusReader, Document, join_documents, share_reader
-from tasks.arms.builtin.index_store import IndexStore, process_store
-from tasks.arms.builtin.postings import Postings, Scores
-from tasks.arms.builtin.session import Hit, begin_session, describe_unread
-from tasks.arms.builtin.token_cache import TokenCache, hash_token
-from tasks.arms.builtin.tokens import tokenize
-from tasks.config import Bm25Arm
-from tasks.errors import ConfigError
-from tasks.records import Question
+from coldrun.tasks.arms.base import Session, SessionContext
+from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
+from coldrun.tasks.arms.builtin.documents import (
+    CorpusReader,
+    Document,
+    join_documents,
+    share_reader,
+)
+from coldrun.tasks.arms.builtin.index_store import IndexStore, process_store
+from coldrun.tasks.arms.builtin.postings import Postings, Scores
+from coldrun.tasks.arms.builtin.session import Hit, begin_session, describe_unread
+from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
+from coldrun.tasks.arms.builtin.tokens import tokenize
+from coldrun.tasks.config import Bm25Arm
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import Question
 
 
 def open_bm25_session(context: SessionContext, store: IndexStore | None = None) -> Session:

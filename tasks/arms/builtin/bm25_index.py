@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import bm25s
 import numpy as np
 
-from tasks.arms.builtin.documents import DocumentSet, join_documents
-from tasks.arms.builtin.postings import Scores
-from tasks.arms.builtin.token_cache import TokenCache, TokenCounts, count_hashes
+from coldrun.tasks.arms.builtin.documents import DocumentSet, join_documents
+from coldrun.tasks.arms.builtin.postings import Scores
+from coldrun.tasks.arms.builtin.token_cache import TokenCache, TokenCounts, count_hashes
 
 
 class Bm25Index:

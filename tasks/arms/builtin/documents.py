@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tasks.arms.base import Corpus, CorpusTree
-from tasks.arms.builtin.index_store import IndexStore
-from tasks.errors import UsageError
-from tasks.git.objects import ObjectReader
-from tasks.git.paths import encode_path
+from coldrun.tasks.arms.base import Corpus, CorpusTree
+from coldrun.tasks.arms.builtin.index_store import IndexStore
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.git.paths import encode_path
 
 FOLDER_MODE = "040000"
 LINK_MODE = "120000"

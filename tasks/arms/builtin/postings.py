@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.arms.builtin.documents import DocumentSet, Versions, join_documents
-from tasks.arms.builtin.segments import Segment, add_segment, find_all
-from tasks.arms.builtin.token_cache import TokenCache, TokenCounts, count_hashes
+from coldrun.tasks.arms.builtin.documents import DocumentSet, Versions, join_documents
+from coldrun.tasks.arms.builtin.segments import Segment, add_segment, find_all
+from coldrun.tasks.arms.builtin.token_cache import TokenCache, TokenCounts, count_hashes
 
 Scores = NDArray[np.float32]
 

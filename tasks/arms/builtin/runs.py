@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.arms.builtin.segments import is_too_small
+from coldrun.tasks.arms.builtin.segments import is_too_small
 
 REMEMBERED_WORDS = 10_000
 

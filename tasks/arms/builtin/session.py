@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple, Protocol
 
-from tasks.arms.builtin.token_cache import HUGE_BYTES
-from tasks.errors import ColdrunError
-from tasks.records import AnswerKind, Attempt, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.arms.builtin.token_cache import HUGE_BYTES
+from coldrun.tasks.errors import ColdrunError
+from coldrun.tasks.records import AnswerKind, Attempt, Question, Reply, SessionEnd, SessionStart
 
 SET_SHARE = 0.8
 """A set holds what scores at least this share of the best: near ties, whatever the scale."""

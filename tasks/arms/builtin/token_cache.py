@@ -26,13 +26,13 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.arms import stop_words
-from tasks.arms.builtin import line_changes, tokens
-from tasks.arms.builtin.documents import read_versions
-from tasks.arms.builtin.line_changes import count_changes
-from tasks.arms.builtin.tokens import TOKENIZER_VERSION, count_words, split_words
-from tasks.errors import StorageError
-from tasks.git.objects import ObjectReader
+from coldrun.tasks.arms import stop_words
+from coldrun.tasks.arms.builtin import line_changes, tokens
+from coldrun.tasks.arms.builtin.documents import read_versions
+from coldrun.tasks.arms.builtin.line_changes import count_changes
+from coldrun.tasks.arms.builtin.tokens import TOKENIZER_VERSION, count_words, split_words
+from coldrun.tasks.errors import StorageError
+from coldrun.tasks.git.objects import ObjectReader
 
 Item = TypeVar("Item")
 Reading = Literal["text", "binary", "huge"]

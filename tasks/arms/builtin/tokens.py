@@ -7,7 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from tasks.arms.stop_words import STOP_WORDS
+from coldrun.tasks.arms.stop_words import STOP_WORDS
 
 TOKENIZER_VERSION = 1
 """Raise it with every change that gives other tokens: cached counts are kept under it."""

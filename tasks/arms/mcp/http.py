@@ -21,11 +21,16 @@ import httpx
 from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
-from tasks.arms.answer_text import shorten
-from tasks.arms.mcp.connection import CALL_ERRORS, Streams
-from tasks.arms.service.exchange import ENDED, describe_error, describe_status, redirect_target
-from tasks.arms.service.server import ListeningServer
-from tasks.arms.service.settings import HttpSettings
+from coldrun.tasks.arms.answer_text import shorten
+from coldrun.tasks.arms.mcp.connection import CALL_ERRORS, Streams
+from coldrun.tasks.arms.service.exchange import (
+    ENDED,
+    describe_error,
+    describe_status,
+    redirect_target,
+)
+from coldrun.tasks.arms.service.server import ListeningServer
+from coldrun.tasks.arms.service.settings import HttpSettings
 
 SESSION_HEADER = "mcp-session-id"
 

@@ -11,29 +11,29 @@ from typing import Any
 
 from mcp.types import CallToolResult, TextContent
 
-from tasks.arms.answer_text import SHORT_TEXT, shorten
-from tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
-from tasks.arms.base import Session, SessionContext
-from tasks.arms.failures import find_failure
-from tasks.arms.mcp.connection import (
+from coldrun.tasks.arms.answer_text import SHORT_TEXT, shorten
+from coldrun.tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
+from coldrun.tasks.arms.base import Session, SessionContext
+from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.mcp.connection import (
     ServerConnection,
     ServerError,
     ServerTimeoutError,
     Transport,
 )
-from tasks.arms.mcp.http import HttpTransport
-from tasks.arms.mcp.stdio import StdioTransport
-from tasks.arms.parse import parse_answer
-from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
-from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
-from tasks.arms.service.settings import HttpSettings, read_settings
-from tasks.arms.service.variables import require_variables
-from tasks.arms.starts import Starts
-from tasks.arms.templates import fill_arguments, fill_text, question_values
-from tasks.arms.workspace.isolation import Workspace, open_workspace
-from tasks.config import McpArm, ToolCall
-from tasks.errors import ConfigError
-from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.arms.mcp.http import HttpTransport
+from coldrun.tasks.arms.mcp.stdio import StdioTransport
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
+from coldrun.tasks.arms.service.server import ListeningServer, ServerStartError, start_server
+from coldrun.tasks.arms.service.settings import HttpSettings, read_settings
+from coldrun.tasks.arms.service.variables import require_variables
+from coldrun.tasks.arms.starts import Starts
+from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_values
+from coldrun.tasks.arms.workspace.isolation import Workspace, open_workspace
+from coldrun.tasks.config import McpArm, ToolCall
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 LEAVE_SECONDS = 2.0
 SAID_LENGTH = 300

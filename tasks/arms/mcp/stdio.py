@@ -22,8 +22,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
-from tasks.arms.mcp.connection import ServerError, Streams
-from tasks.machine.process import describe_exit, kill_group
+from coldrun.tasks.arms.mcp.connection import ServerError, Streams
+from coldrun.tasks.machine.process import describe_exit, kill_group
 
 DRAIN_SECONDS = 0.2
 

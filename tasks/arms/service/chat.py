@@ -12,25 +12,25 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from tasks.arms.answer_text import MalformedError, shorten
-from tasks.arms.attempts import Usage, digest_arguments, make_attempt
-from tasks.arms.base import Session, SessionContext
-from tasks.arms.failures import find_failure
-from tasks.arms.parse import parse_answer
-from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
-from tasks.arms.service.chat_protocol import (
+from coldrun.tasks.arms.answer_text import MalformedError, shorten
+from coldrun.tasks.arms.attempts import Usage, digest_arguments, make_attempt
+from coldrun.tasks.arms.base import Session, SessionContext
+from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
+from coldrun.tasks.arms.service.chat_protocol import (
     CUT_OFF,
     USUAL_STOPS,
     Completion,
     read_completion,
     read_completion_usage,
 )
-from tasks.arms.service.endpoint import Endpoint, open_endpoint
-from tasks.arms.templates import fill_arguments, fill_text, question_values
-from tasks.arms.workspace.isolation import Workspace
-from tasks.config import ChatArm
-from tasks.errors import ConfigError
-from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.arms.service.endpoint import Endpoint, open_endpoint
+from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_values
+from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.config import ChatArm
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 PATH = "/chat/completions"
 

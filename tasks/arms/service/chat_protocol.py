@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tasks.arms.answer_text import MalformedError, dump, read_protocol_line, shorten
-from tasks.arms.attempts import LARGEST_COUNT, Usage
+from coldrun.tasks.arms.answer_text import MalformedError, dump, read_protocol_line, shorten
+from coldrun.tasks.arms.attempts import LARGEST_COUNT, Usage
 
 CUT_OFF = "length"
 """The stop reason of an answer that ran into its limit of tokens."""

@@ -8,14 +8,14 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.base import SessionContext
-from tasks.arms.service.exchange import ENDED, Exchanger, Posted
-from tasks.arms.service.server import ListeningServer, ServerStartError, start_server
-from tasks.arms.service.settings import read_settings
-from tasks.arms.starts import Starts
-from tasks.arms.workspace.isolation import Workspace, open_workspace
-from tasks.config import ServerArm
-from tasks.records import SessionEnd
+from coldrun.tasks.arms.base import SessionContext
+from coldrun.tasks.arms.service.exchange import ENDED, Exchanger, Posted
+from coldrun.tasks.arms.service.server import ListeningServer, ServerStartError, start_server
+from coldrun.tasks.arms.service.settings import read_settings
+from coldrun.tasks.arms.starts import Starts
+from coldrun.tasks.arms.workspace.isolation import Workspace, open_workspace
+from coldrun.tasks.config import ServerArm
+from coldrun.tasks.records import SessionEnd
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

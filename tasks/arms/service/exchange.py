@@ -12,8 +12,8 @@ from typing import Any
 
 import httpx
 
-from tasks.arms.answer_text import shorten
-from tasks.arms.service.settings import HttpSettings
+from coldrun.tasks.arms.answer_text import shorten
+from coldrun.tasks.arms.service.settings import HttpSettings
 
 ENDED = "the session was ended"
 EXCERPT_BYTES = 2000

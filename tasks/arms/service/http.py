@@ -6,18 +6,18 @@ import threading
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tasks.arms.answer_text import MalformedError
-from tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
-from tasks.arms.base import Session, SessionContext
-from tasks.arms.failures import find_failure
-from tasks.arms.parse import parse_answer
-from tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
-from tasks.arms.service.endpoint import Endpoint, open_endpoint
-from tasks.arms.templates import fill_arguments, question_values
-from tasks.arms.workspace.isolation import Workspace
-from tasks.config import HttpArm
-from tasks.errors import ConfigError
-from tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.arms.answer_text import MalformedError
+from coldrun.tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
+from coldrun.tasks.arms.base import Session, SessionContext
+from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.per_base import WorkspaceSession, begin_session, open_per_base
+from coldrun.tasks.arms.service.endpoint import Endpoint, open_endpoint
+from coldrun.tasks.arms.templates import fill_arguments, question_values
+from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.config import HttpArm
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 
 def open_http_session(context: SessionContext) -> Session:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 
 import psutil
 
-from tasks.arms.templates import fill_text
-from tasks.arms.workspace.isolation import Workspace
-from tasks.machine.process import describe_exit, kill_group
+from coldrun.tasks.arms.templates import fill_text
+from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.machine.process import describe_exit, kill_group
 
 POLL_SECONDS = 0.05
 DEATH_SECONDS = 0.2

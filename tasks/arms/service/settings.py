@@ -13,10 +13,10 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from tasks.arms.service.variables import header_variables, require_variables
-from tasks.config import ChatArm, ServerArm
-from tasks.config.arms import HEADER_VARIABLE
-from tasks.errors import ConfigError
+from coldrun.tasks.arms.service.variables import header_variables, require_variables
+from coldrun.tasks.config import ChatArm, ServerArm
+from coldrun.tasks.config.arms import HEADER_VARIABLE
+from coldrun.tasks.errors import ConfigError
 
 USER_AGENT = "coldrun"
 SHORTEST_SECRET = 6

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
-from tasks.config import ChatArm, ServerArm
-from tasks.config.arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
-from tasks.errors import ConfigError
+from coldrun.tasks.config import ChatArm, ServerArm
+from coldrun.tasks.config.arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
+from coldrun.tasks.errors import ConfigError
 
 
 def header_variables(arm: ServerArm) -> tuple[str, ...]:

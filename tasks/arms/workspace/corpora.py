@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
-from tasks.arms.base import Corpus, CorpusTree
-from tasks.canonical import digest_json
-from tasks.errors import UsageError
-from tasks.git.export import export_tree
-from tasks.machine.locks import FileLock, hold_lock, take_lock, try_lock
-from tasks.machine.scratch import remove_folder
+from coldrun.tasks.arms.base import Corpus, CorpusTree
+from coldrun.tasks.canonical import digest_json
+from coldrun.tasks.errors import UsageError
+from coldrun.tasks.git.export import export_tree
+from coldrun.tasks.machine.locks import FileLock, hold_lock, take_lock, try_lock
+from coldrun.tasks.machine.scratch import remove_folder
 
 FIXED_TIME_SECONDS = 1_000_000_000
 """Modification time of every corpus file, so that no tool sees when its copy was made."""

@@ -15,17 +15,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tasks.arms.artifacts import BYTECODE_FOLDER, declared_files
-from tasks.arms.base import Point, SessionContext
-from tasks.arms.workspace.corpora import CorpusCopy, copy_corpus, describe_drift, inspect_copy
-from tasks.arms.workspace.point_use import describe_use, use_point
-from tasks.config import ProcessArm
-from tasks.errors import StorageError
-from tasks.machine.locks import FileLock, take_lock, try_lock
-from tasks.machine.process import end_strays
-from tasks.machine.scratch import refuse_enclosing_repository, remove_folder
-from tasks.machine.search_path import session_search_path
-from tasks.records import SessionEnd
+from coldrun.tasks.arms.artifacts import BYTECODE_FOLDER, declared_files
+from coldrun.tasks.arms.base import Point, SessionContext
+from coldrun.tasks.arms.workspace.corpora import (
+    CorpusCopy,
+    copy_corpus,
+    describe_drift,
+    inspect_copy,
+)
+from coldrun.tasks.arms.workspace.point_use import describe_use, use_point
+from coldrun.tasks.config import ProcessArm
+from coldrun.tasks.errors import StorageError
+from coldrun.tasks.machine.locks import FileLock, take_lock, try_lock
+from coldrun.tasks.machine.process import end_strays
+from coldrun.tasks.machine.scratch import refuse_enclosing_repository, remove_folder
+from coldrun.tasks.machine.search_path import session_search_path
+from coldrun.tasks.records import SessionEnd
 
 PRIVATE_FOLDERS = {
     "HOME": "home",

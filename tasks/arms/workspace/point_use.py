@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tasks.arms.artifacts import BYTECODE_FOLDER, digest_path
-from tasks.arms.base import Point
-from tasks.canonical import digest_json
-from tasks.errors import PointError, RepositoryError
-from tasks.git.checkout import list_changed, list_untracked, verify_head
-from tasks.machine.locks import FileLock, take_lock, try_lock
-from tasks.machine.scratch import remove_folder
+from coldrun.tasks.arms.artifacts import BYTECODE_FOLDER, digest_path
+from coldrun.tasks.arms.base import Point
+from coldrun.tasks.canonical import digest_json
+from coldrun.tasks.errors import PointError, RepositoryError
+from coldrun.tasks.git.checkout import list_changed, list_untracked, verify_head
+from coldrun.tasks.machine.locks import FileLock, take_lock, try_lock
+from coldrun.tasks.machine.scratch import remove_folder
 
 NAMED_FILES = 5
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.analyse.bisection import bisect_states, bisection_cost, next_points
-from tasks.analyse.budget import expected_best, expected_best_with_replacement
-from tasks.analyse.intervals import Interval
-from tasks.analyse.pareto import (
+from coldrun.tasks.analyse.bisection import bisect_states, bisection_cost, next_points
+from coldrun.tasks.analyse.budget import expected_best, expected_best_with_replacement
+from coldrun.tasks.analyse.intervals import Interval
+from coldrun.tasks.analyse.pareto import (
     Point,
     bootstrap_frontier,
     find_cheapest,
@@ -15,16 +15,16 @@ from tasks.analyse.pareto import (
     find_hull,
     judge_dominance,
 )
-from tasks.analyse.passk import pass_at_k
-from tasks.analyse.ratios import describe_cost_ratio
-from tasks.analyse.retry import RetryCounts, account_retries, expect_any_of_attempts
-from tasks.analyse.transitions import (
+from coldrun.tasks.analyse.passk import pass_at_k
+from coldrun.tasks.analyse.ratios import describe_cost_ratio
+from coldrun.tasks.analyse.retry import RetryCounts, account_retries, expect_any_of_attempts
+from coldrun.tasks.analyse.transitions import (
     attribute_steps,
     compare_outcomes,
     count_transition,
     difference_totals,
 )
-from tasks.analyse.verifier import best_of_k, best_of_stored, mean_best_of_k
+from coldrun.tasks.analyse.verifier import best_of_k, best_of_stored, mean_best_of_k
 from tests.analyse.vector_cases.registry import case
 
 Inputs = dict[str, Any]

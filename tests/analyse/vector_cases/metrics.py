@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import fmean
 from typing import Any
 
-from tasks.analyse.aggregate import mean_score
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.measures.ndcg import score_ndcg
-from tasks.analyse.measures.ties import expect_tied_hit, expect_tied_reciprocal_rank
-from tasks.analyse.stability import jaccard
+from coldrun.tasks.analyse.aggregate import mean_score
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.measures.ndcg import score_ndcg
+from coldrun.tasks.analyse.measures.ties import expect_tied_hit, expect_tied_reciprocal_rank
+from coldrun.tasks.analyse.stability import jaccard
 from tests.analyse.oracles import (
     mean_by_ir_measures,
     mean_by_pytrec_eval,

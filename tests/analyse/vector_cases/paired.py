@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from tasks.analyse.gate import p_by_overlap
-from tasks.analyse.gate_size import rejection_rate, tabulate_rule
-from tasks.analyse.net_change import bootstrap_binary_difference, net_change
-from tasks.analyse.paired import (
+from coldrun.tasks.analyse.gate import p_by_overlap
+from coldrun.tasks.analyse.gate_size import rejection_rate, tabulate_rule
+from coldrun.tasks.analyse.net_change import bootstrap_binary_difference, net_change
+from coldrun.tasks.analyse.paired import (
     chi_square_paired_p,
     exact_paired_p,
     exact_paired_two_sided_p,
@@ -20,7 +20,7 @@ from tasks.analyse.paired import (
     sign_flip_p,
     stratified_paired_p,
 )
-from tasks.analyse.paired_intervals import (
+from coldrun.tasks.analyse.paired_intervals import (
     PairedCounts,
     bonett_price_interval,
     conditional_odds_ratio,

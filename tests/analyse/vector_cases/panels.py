@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from tasks.analyse.discrimination import describe_panel
-from tasks.analyse.drift import difference_in_differences, judge_drift
-from tasks.analyse.measures import parse_measure
-from tasks.analyse.net_change import net_change
-from tasks.analyse.noise import (
+from coldrun.tasks.analyse.discrimination import describe_panel
+from coldrun.tasks.analyse.drift import difference_in_differences, judge_drift
+from coldrun.tasks.analyse.measures import parse_measure
+from coldrun.tasks.analyse.net_change import net_change
+from coldrun.tasks.analyse.noise import (
     estimate_noise_floor,
     flip_probabilities,
     judge_against_noise,
@@ -19,16 +19,16 @@ from tasks.analyse.noise import (
     spread_of_totals,
     upper_flip_rate,
 )
-from tasks.analyse.nulls import constant_answer, null_scores, random_scores
-from tasks.analyse.passk import pass_hat_k
-from tasks.analyse.shapes import Stratum, describe_diversity, interleave, post_stratify
-from tasks.analyse.stability import (
+from coldrun.tasks.analyse.nulls import constant_answer, null_scores, random_scores
+from coldrun.tasks.analyse.passk import pass_hat_k
+from coldrun.tasks.analyse.shapes import Stratum, describe_diversity, interleave, post_stratify
+from coldrun.tasks.analyse.stability import (
     answer_agreement,
     fleiss_kappa,
     jaccard,
     outcome_stability,
 )
-from tasks.records import GoldItem, Task
+from coldrun.tasks.records import GoldItem, Task
 from tests.analyse.vector_cases.registry import case
 
 Inputs = dict[str, Any]

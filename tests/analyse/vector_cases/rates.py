@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tasks.analyse.aggregate import mean_score
-from tasks.analyse.alerts import FASTEST_RATIO, check_total
-from tasks.analyse.bars import compare_with_bar
-from tasks.analyse.integrity import (
+from coldrun.tasks.analyse.aggregate import mean_score
+from coldrun.tasks.analyse.alerts import FASTEST_RATIO, check_total
+from coldrun.tasks.analyse.bars import compare_with_bar
+from coldrun.tasks.analyse.integrity import (
     bound_mrr,
     compare_dev_sealed,
     describe_pace,
@@ -15,15 +15,15 @@ from tasks.analyse.integrity import (
     is_percentage_possible,
     percentage_points,
 )
-from tasks.analyse.intervals import (
+from coldrun.tasks.analyse.intervals import (
     agresti_coull_interval,
     clopper_pearson_interval,
     jeffreys_interval,
     wald_interval,
     wilson_interval,
 )
-from tasks.analyse.noise import identical_rerun_probability
-from tasks.analyse.transitions import count_transition
+from coldrun.tasks.analyse.noise import identical_rerun_probability
+from coldrun.tasks.analyse.transitions import count_transition
 from tests.analyse.vector_cases.registry import case, limits
 
 Inputs = dict[str, Any]

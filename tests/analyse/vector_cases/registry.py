@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tasks.analyse.intervals import Interval
+from coldrun.tasks.analyse.intervals import Interval
 
 Case = Callable[[dict[str, Any], Any], Any]
 CASES: dict[str, Case] = {}

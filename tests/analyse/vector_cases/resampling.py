@@ -6,8 +6,13 @@ from typing import Any
 
 import numpy as np
 
-from tasks.analyse.bootstrap import bca_constants, bca_limits, percentile_limits, resample_means
-from tasks.analyse.clusters import (
+from coldrun.tasks.analyse.bootstrap import (
+    bca_constants,
+    bca_limits,
+    percentile_limits,
+    resample_means,
+)
+from coldrun.tasks.analyse.clusters import (
     cluster_sign_flip_p,
     clustered_mean,
     describe_trials,
@@ -15,9 +20,9 @@ from tasks.analyse.clusters import (
     resample_clusters,
     smallest_cluster_p,
 )
-from tasks.analyse.intervals import mean_interval
-from tasks.analyse.latency import geometric_mean_ratio, quantile_seconds
-from tasks.analyse.multiplicity import (
+from coldrun.tasks.analyse.intervals import mean_interval
+from coldrun.tasks.analyse.latency import geometric_mean_ratio, quantile_seconds
+from coldrun.tasks.analyse.multiplicity import (
     adjust_benjamini_hochberg,
     adjust_benjamini_yekutieli,
     adjust_holm,
@@ -25,16 +30,16 @@ from tasks.analyse.multiplicity import (
     max_t_p,
     spend_alpha,
 )
-from tasks.analyse.net_change import bootstrap_binary_difference, net_change
-from tasks.analyse.paired import exact_paired_p
-from tasks.analyse.power import (
+from coldrun.tasks.analyse.net_change import bootstrap_binary_difference, net_change
+from coldrun.tasks.analyse.paired import exact_paired_p
+from coldrun.tasks.analyse.power import (
     approximate_tasks_needed,
     exact_power,
     graded_tasks_needed,
     minimum_detectable_effect,
 )
-from tasks.analyse.ratios import compare_cost_ratios, describe_cost_ratio
-from tasks.analyse.token_cost import price_tokens
+from coldrun.tasks.analyse.ratios import compare_cost_ratios, describe_cost_ratio
+from coldrun.tasks.analyse.token_cost import price_tokens
 from tests.analyse.vector_cases.registry import case
 
 Inputs = dict[str, Any]

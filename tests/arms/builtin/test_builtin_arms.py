@@ -11,15 +11,15 @@ from typing import Any
 
 import pytest
 
-from tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
-from tasks.arms.builtin.bm25 import open_bm25_session
-from tasks.arms.builtin.bm25_index import Bm25Index
-from tasks.arms.builtin.grep import open_grep_session, search_words
-from tasks.arms.builtin.index_store import IndexStore
-from tasks.arms.parse import parse_answer
-from tasks.config import ArmConfig, Bm25Arm, GrepArm
-from tasks.errors import ConfigError, RepositoryError
-from tasks.records import AnswerKind, Question, Revision
+from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
+from coldrun.tasks.arms.builtin.bm25 import open_bm25_session
+from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
+from coldrun.tasks.arms.builtin.grep import open_grep_session, search_words
+from coldrun.tasks.arms.builtin.index_store import IndexStore
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.config import ArmConfig, Bm25Arm, GrepArm
+from coldrun.tasks.errors import ConfigError, RepositoryError
+from coldrun.tasks.records import AnswerKind, Question, Revision
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]
@@ -242,7 +242,7 @@ def test_open_same_tree_twice_indexes_once(
     """A common store shares an index among sessions of equal tree and parameters only."""
     builds = []
     monkeypatch.setattr(
-        "tasks.arms.builtin.bm25.Bm25Index",
+        "coldrun.tasks.arms.builtin.bm25.Bm25Index",
         lambda *args, **kwargs: builds.append(kwargs["k1"]) or Bm25Index(*args, **kwargs),
     )
     repo = make_repo(files=FILES)

@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import psutil
 import pytest
 
-from tasks.arms.base import Corpus, CorpusTree
-from tasks.arms.builtin.documents import CorpusReader, Document
-from tasks.errors import RepositoryError
-from tasks.git.objects import ObjectReader
+from coldrun.tasks.arms.base import Corpus, CorpusTree
+from coldrun.tasks.arms.builtin.documents import CorpusReader, Document
+from coldrun.tasks.errors import RepositoryError
+from coldrun.tasks.git.objects import ObjectReader
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

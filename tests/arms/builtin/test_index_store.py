@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tasks.arms.builtin.index_store import IndexStore, process_store
+from coldrun.tasks.arms.builtin.index_store import IndexStore, process_store
 
 
 def test_get_many_threads_build_once() -> None:

@@ -7,9 +7,9 @@ from collections import Counter
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arms.builtin.line_changes import count_changes
-from tasks.arms.builtin.token_cache import count_hashes, decode_text, update_hashes
-from tasks.arms.builtin.word_store import count_runs
+from coldrun.tasks.arms.builtin.line_changes import count_changes
+from coldrun.tasks.arms.builtin.token_cache import count_hashes, decode_text, update_hashes
+from coldrun.tasks.arms.builtin.word_store import count_runs
 
 lines = st.sampled_from(
     ["def get_default(self):", "  return 1", "", "ΑΣ ΣΑΣ", "a\rb", "x x", "İ y"]

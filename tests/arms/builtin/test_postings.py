@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tasks.arms.base import Corpus, CorpusTree
-from tasks.arms.builtin import postings as postings_module
-from tasks.arms.builtin import segments as segments_module
-from tasks.arms.builtin.bm25_index import Bm25Index
-from tasks.arms.builtin.documents import CorpusReader, DocumentSet
-from tasks.arms.builtin.postings import Postings
-from tasks.arms.builtin.token_cache import TokenCache, hash_token
-from tasks.git.objects import ObjectReader
+from coldrun.tasks.arms.base import Corpus, CorpusTree
+from coldrun.tasks.arms.builtin import postings as postings_module
+from coldrun.tasks.arms.builtin import segments as segments_module
+from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
+from coldrun.tasks.arms.builtin.documents import CorpusReader, DocumentSet
+from coldrun.tasks.arms.builtin.postings import Postings
+from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
+from coldrun.tasks.git.objects import ObjectReader
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

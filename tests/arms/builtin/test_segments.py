@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arms.builtin import segments as segments_module
-from tasks.arms.builtin.segments import Segment, add_segment, find_all
+from coldrun.tasks.arms.builtin import segments as segments_module
+from coldrun.tasks.arms.builtin.segments import Segment, add_segment, find_all
 
 entries = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(-3, 3)), max_size=8)
 

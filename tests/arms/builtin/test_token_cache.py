@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.builtin.token_cache import (
+from coldrun.tasks.arms.builtin.token_cache import (
     HUGE_BYTES,
     LoadedTokens,
     TokenCache,
     count_hashes,
     hash_token,
 )
-from tasks.errors import StorageError
-from tasks.git.objects import ObjectReader
-from tasks.git.repository import Repository
+from coldrun.tasks.errors import StorageError
+from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.git.repository import Repository
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

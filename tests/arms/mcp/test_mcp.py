@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tasks.arms.base import Session
-from tasks.arms.mcp.session import open_mcp_session
-from tasks.config import McpArm
-from tasks.errors import ConfigError
+from coldrun.tasks.arms.base import Session
+from coldrun.tasks.arms.mcp.session import open_mcp_session
+from coldrun.tasks.config import McpArm
+from coldrun.tasks.errors import ConfigError
 from tests.sessions import Lab, ask, is_gone, items
 
 SERVER = '''

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from tasks.arms.base import Session
-from tasks.arms.mcp.session import open_mcp_session
-from tasks.config import McpArm
+from coldrun.tasks.arms.base import Session
+from coldrun.tasks.arms.mcp.session import open_mcp_session
+from coldrun.tasks.config import McpArm
 from tests.services import Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
 

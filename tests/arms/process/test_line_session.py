@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.command import open_command_session
-from tasks.arms.parse import parse_answer
-from tasks.config import CommandArm
-from tasks.errors import ConfigError, UsageError
-from tasks.records import Question
+from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.config import CommandArm
+from coldrun.tasks.errors import ConfigError, UsageError
+from coldrun.tasks.records import Question
 from tests.sessions import Lab, ask, is_gone
 
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arms.failures import find_failure
-from tasks.arms.parse import ParsedAnswer, parse_answer
-from tasks.config import Bm25Arm, CommandArm, McpArm
+from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.parse import ParsedAnswer, parse_answer
+from coldrun.tasks.config import Bm25Arm, CommandArm, McpArm
 
 
 def command(**values: Any) -> CommandArm:

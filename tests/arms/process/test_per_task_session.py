@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from tasks.arms.base import Session
-from tasks.arms.command import open_command_session
-from tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.base import Session
+from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.parse import parse_answer
 from tests.sessions import Lab, ask, is_gone
 
 

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tasks.arms.base import Session
-from tasks.arms.parse import parse_answer
-from tasks.arms.service.chat import cut_listing, open_chat_session
-from tasks.arms.service.chat_protocol import read_completion_usage
-from tasks.config import ChatArm
-from tasks.errors import ConfigError
+from coldrun.tasks.arms.base import Session
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.service.chat import cut_listing, open_chat_session
+from coldrun.tasks.arms.service.chat_protocol import read_completion_usage
+from coldrun.tasks.config import ChatArm
+from coldrun.tasks.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, items
 

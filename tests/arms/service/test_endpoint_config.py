@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
-from tasks.config import ChatArm, HttpArm, parse_config
-from tasks.errors import ConfigError
-from tasks.run.parts import arm_key_parts
+from coldrun.tasks.config import ChatArm, HttpArm, parse_config
+from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.run.parts import arm_key_parts
 
 PORT = "http://127.0.0.1:{port}/x"
 REMOTE = "https://example.org/x"

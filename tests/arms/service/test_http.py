@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from tasks.arms.base import Session
-from tasks.arms.service.http import open_http_session
-from tasks.config import HttpArm
-from tasks.errors import ConfigError
+from coldrun.tasks.arms.base import Session
+from coldrun.tasks.arms.service.http import open_http_session
+from coldrun.tasks.config import HttpArm
+from coldrun.tasks.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
 

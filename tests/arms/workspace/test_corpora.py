@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.arms.base import Corpus, CorpusTree
-from tasks.arms.workspace.corpora import (
+from coldrun.tasks.arms.base import Corpus, CorpusTree
+from coldrun.tasks.arms.workspace.corpora import (
     CorpusDrift,
     copy_corpus,
     describe_drift,
@@ -19,8 +19,8 @@ from tasks.arms.workspace.corpora import (
     materialise_tree,
     prune_corpora,
 )
-from tasks.errors import RepositoryError, UsageError
-from tasks.git.repository import Repository
+from coldrun.tasks.errors import RepositoryError, UsageError
+from coldrun.tasks.git.repository import Repository
 
 Build = Callable[..., "object"]
 
