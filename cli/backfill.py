@@ -110,7 +110,7 @@ def command(
     found = _select(evaluation, warehouse, commits, is_first_parent=is_first_parent)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     if not found:
-        outputs.console().print("nothing new: the newest commit was measured; nothing is executed")
+        outputs.people.print("nothing new: the newest commit was measured; nothing is executed")
         return
     kept = thin_out(found, every=every, at_most=at_most, since=since and since.date())
     if not kept:
@@ -173,7 +173,7 @@ def _print_plan(
     nodes = build_nodes(commits)
     estimate = estimate_history(evaluation, warehouse, nodes)
     lines = list(plan_lines(nodes, estimate))
-    console = outputs.console()
+    console = outputs.people
     for line in lines:
         console.print(line, soft_wrap=True, markup=False)
     outputs.write(

@@ -55,7 +55,7 @@ def command(
         key_differences=read_key_differences(warehouse, first.run_id, second.run_id),
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    print_comparison(found, outputs.console())
+    print_comparison(found, outputs.people)
     outputs.write(
         to_json=found.to_json(),
         to_markdown=comparison_markdown(found),

@@ -48,7 +48,7 @@ def command(
     checks += _check_servers(scratch)
     has_failed = any(check.status == "failed" for check in checks)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     lines = []
     for check in checks:
         words = Text(f"{check.status:8}", style=STYLES[check.status])

@@ -1,4 +1,4 @@
-"""What `run` and `try` share: a server, a flow with progress, Ctrl-C, the report, the exit code."""
+"""What commands that ask arms share: a server, progress, Ctrl-C, the report, the exit code."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
-from rich.console import Console
-
-from coldrun.cli.options import Outputs, people_console, resume_command
+from coldrun.cli.options import Outputs, resume_command
 from coldrun.tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
@@ -18,13 +16,13 @@ if TYPE_CHECKING:
     from coldrun.flows.server import ServerHandle
     from coldrun.tasks.report.build import BuiltReport
     from coldrun.tasks.report.model import Report
+    from coldrun.tasks.report.progress import Display
     from coldrun.tasks.run.conduct import RunRequest
-    from coldrun.tasks.run.execute import Progress
     from coldrun.tasks.run.prepare import Evaluation
 
-    OnProgress = Callable[[Progress], None]
-
 INTERRUPTED = 130
+
+Value = TypeVar("Value")
 
 
 class InterruptedRunError(ColdrunError):
@@ -47,57 +45,88 @@ def evaluate_and_report(
     if request.mode == "resume" and revision is None:
         revision = revision_to_resume(request)
 
-    def run(control: Control, on_progress: OnProgress) -> BuiltReport:
+    def run(control: Control, display: Display) -> BuiltReport:
         from coldrun.flows.evaluate import evaluate
 
-        asked = replace(request, on_progress=on_progress)
+        asked = replace(request, on_progress=display.update)
         return evaluate(evaluation, asked, revision=revision, control=control)
 
-    built = run_flow(run, scratch=evaluation.scratch, verbose=outputs.verbose)
-    return print_outcome(built, evaluation.config_path, outputs)
+    built = run_flow(
+        run,
+        scratch=evaluation.scratch,
+        outputs=outputs,
+        on_landed=lambda built: print_report_outputs(built.report, outputs),
+        lost=lost_run,
+    )
+    return exit_code_of(built.report, evaluation.config_path, outputs)
 
 
 def run_flow(
-    run: Callable[[Control, OnProgress], BuiltReport], *, scratch: Path, verbose: bool
-) -> BuiltReport:
+    run: Callable[[Control, Display], Value],
+    *,
+    scratch: Path,
+    outputs: Outputs,
+    on_landed: Callable[[Value], None] = lambda _: None,
+    lost: Callable[[Control], BaseException],
+) -> Value:
     """Call `run` with a Prefect server at hand, progress on stderr, and Ctrl-C as a stop.
 
-    Raises:
-        KeyboardInterrupt: It was stopped before a run began.
-        InterruptedRunError: It was stopped, and could not land in time; nothing is lost.
+    Args:
+        run: Runs the flow and gives its value.
+        scratch: The scratch folder.
+        outputs: Where notes go.
+        on_landed: Called once with the value, as soon as everything has landed: a report is
+            printed before the orchestrator has come to its end.
+        lost: What to raise when it was stopped, and what had finished could not land in time.
+
+    Returns:
+        What `run` gave; of an interrupted run, with what had finished.
     """
-    errors = people_console(stderr=True)
-    with prefect_server(scratch, errors, verbose=verbose) as server:
+    from coldrun.tasks.report.progress import show_progress
+
+    told: list[Value] = []
+
+    def tell(value: Value) -> None:
+        if not told:
+            told.append(value)
+            display.close()
+            on_landed(value)
+
+    with (
+        show_progress(outputs.notes) as display,
+        prefect_server(scratch, display.note, verbose=outputs.verbose) as server,
+    ):
         from coldrun.flows.evaluate import Control
         from coldrun.flows.quiet import FlowInterrupted
         from coldrun.flows.quiet import run_flow as call_flow
-        from coldrun.tasks.report.progress import show_progress
 
-        control = Control()
-        with show_progress(errors) as on_progress:
-            try:
-                return call_flow(server, lambda: run(control, on_progress), stop=control.stop)
-            except FlowInterrupted as interruption:
-                if interruption.value is not None:
-                    built: BuiltReport = interruption.value
-                    return built
-                if control.started is None:
-                    raise KeyboardInterrupt from None
-                config_path = control.started.evaluation.config_path
-                raise InterruptedRunError(
-                    "interrupted before the answers could land; they are kept, continue with: "
-                    + resume_command(config_path, control.started.run_id)
-                ) from None
+        control = Control(on_phase=display.phase, on_landed=tell)
+        try:
+            value = call_flow(server, lambda: run(control, display), control=control)
+        except FlowInterrupted as interruption:
+            if interruption.value is None:
+                raise lost(control) from None
+            value = interruption.value
+        tell(value)
+    return value
 
 
-def print_outcome(built: BuiltReport, config_path: Path, outputs: Outputs) -> int:
-    """Print and write the report of a run that was just executed; give the exit code."""
-    report = built.report
-    print_report_outputs(report, outputs)
+def lost_run(control: Control) -> BaseException:
+    """What is raised when a run was stopped and could not land."""
+    if control.started is None:
+        return KeyboardInterrupt()
+    config_path = control.started.evaluation.config_path
+    return InterruptedRunError(
+        "interrupted before the answers could land; they are kept, continue with: "
+        + resume_command(config_path, control.started.run_id)
+    )
+
+
+def exit_code_of(report: Report, config_path: Path, outputs: Outputs) -> int:
+    """The exit code of a run that was just executed; one that was interrupted can be continued."""
     if report.status == "interrupted":
-        people_console(stderr=True).print(
-            f"interrupted; continue with: {resume_command(config_path, report.run_id)}",
-            soft_wrap=True,
+        outputs.notes.print_command(
+            "interrupted; continue with:", resume_command(config_path, report.run_id)
         )
         return INTERRUPTED
     return report.exit_code
@@ -112,7 +141,7 @@ def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | Non
     from coldrun.tasks.report.markdown import render_markdown
     from coldrun.tasks.report.terminal import print_report
 
-    print_report(report, outputs.console(), stratum=stratum)
+    print_report(report, outputs.people, stratum=stratum)
     outputs.write(
         to_json=report.to_json(),
         to_markdown=render_markdown(report, stratum=stratum),
@@ -120,12 +149,11 @@ def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | Non
 
 
 @contextmanager
-def prefect_server(scratch: Path, console: Console, *, verbose: bool) -> Iterator[ServerHandle]:
+def prefect_server(
+    scratch: Path, announce: Callable[[str], None], *, verbose: bool
+) -> Iterator[ServerHandle]:
     """A Prefect server for a while, and Prefect's settings in place before it is imported."""
     from coldrun.flows.server import use_server
-
-    def announce(line: str) -> None:
-        console.print(line, soft_wrap=True, style="dim")
 
     with use_server(scratch, verbose=verbose, announce=announce, is_awaited=False) as server:
         import coldrun.flows.evaluate  # noqa: F401 - its two seconds pass while the server starts

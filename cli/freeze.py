@@ -69,7 +69,7 @@ def command(
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     print_frozen(config, result, console)
     last_run_lock = _find_last_run_lock(warehouse, files)
     written = write_frozen(

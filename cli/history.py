@@ -11,14 +11,16 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from coldrun.cli.evaluating import INTERRUPTED, InterruptedRunError, prefect_server
-from coldrun.cli.options import Function, Outputs, check_output, people_console, write_output
+from coldrun.cli.evaluating import INTERRUPTED, InterruptedRunError, run_flow
+from coldrun.cli.options import Function, Outputs, check_output, write_output
 from coldrun.tasks.plain import counted
 
 if TYPE_CHECKING:
+    from coldrun.flows.evaluate import Control
     from coldrun.tasks.history.campaign import PointEvent
     from coldrun.tasks.history.conduct import HistoryRequest
     from coldrun.tasks.history.model import History
+    from coldrun.tasks.report.progress import Display
 
 
 def chart_option(function: Function) -> Function:
@@ -43,33 +45,26 @@ def conduct_and_report(
         svg_file: Where the chart goes, if anywhere.
         again: The command that continues it.
     """
-    errors = people_console(stderr=True)
-    with prefect_server(request.evaluation.scratch, errors, verbose=outputs.verbose) as server:
-        from coldrun.flows.evaluate import Control
-        from coldrun.flows.history import run_history
-        from coldrun.flows.quiet import FlowInterrupted, run_flow
-        from coldrun.tasks.report.progress import show_progress
+    teller = PointTeller(outputs.notes, len(request.commits))
 
-        control = Control()
-        teller = PointTeller(errors, len(request.commits))
-        with show_progress(errors) as on_progress:
-            try:
-                history = run_flow(
-                    server,
-                    lambda: run_history(
-                        request, control=control, on_progress=on_progress, on_event=teller.tell
-                    ),
-                    stop=control.stop,
-                )
-            except FlowInterrupted as interruption:
-                if interruption.value is None:
-                    raise InterruptedRunError(
-                        f"interrupted; what was measured is kept, continue with: {again}"
-                    ) from None
-                history = interruption.value
-    report_history(history, outputs=outputs, svg_file=svg_file)
+    def run(control: Control, display: Display) -> History:
+        from coldrun.flows.history import run_history
+
+        return run_history(
+            request, control=control, on_progress=display.update, on_event=teller.tell
+        )
+
+    history = run_flow(
+        run,
+        scratch=request.evaluation.scratch,
+        outputs=outputs,
+        on_landed=lambda history: report_history(history, outputs=outputs, svg_file=svg_file),
+        lost=lambda _: InterruptedRunError(
+            f"interrupted; what was measured is kept, continue with: {again}"
+        ),
+    )
     if history.status == "interrupted":
-        errors.print(f"interrupted; continue with: {again}", soft_wrap=True)
+        outputs.notes.print_command("interrupted; continue with:", again)
         return INTERRUPTED
     return history.exit_code
 
@@ -89,7 +84,7 @@ def report_history(history: History, *, outputs: Outputs, svg_file: str | None) 
     """Print a history for people and write it for machines."""
     from coldrun.tasks.history.render import history_markdown, print_history
 
-    print_history(history, outputs.console())
+    print_history(history, outputs.people)
     if svg_file is not None:
         from coldrun.tasks.history.chart import history_chart
 

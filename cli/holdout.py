@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from coldrun.cli.evaluating import OnProgress
     from coldrun.flows.evaluate import Control
     from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest
     from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.report.progress import Display
     from coldrun.tasks.run.conduct import RunRequest, StartedRun
     from coldrun.tasks.run.prepare import Evaluation
 
@@ -108,7 +108,7 @@ def open_(
     )
     with hold_ledger(EvaluationFiles(config_path), scratch) as killed:
         if killed is not None:
-            outputs.console().print(
+            outputs.people.print(
                 f"the opening of {killed.at} was killed; the ledger has it as line {killed.number}",
                 style="yellow",
                 soft_wrap=True,
@@ -117,7 +117,7 @@ def open_(
         os.environ.pop("COLDRUN_HOLDOUT_KEY", None)  # no arm, set-up or server has any use for it
         with private_warehouse(scratch) as trial:
             check_request(prepared.evaluation, RunRequest(warehouse=trial), revision=revision)
-        console = outputs.console()
+        console = outputs.people
         for problem in prepared.outside:
             console.print(f"override: {problem}", style="yellow", soft_wrap=True, markup=False)
         if prepared.part.note is not None:
@@ -126,7 +126,7 @@ def open_(
                 soft_wrap=True,
                 markup=False,
             )
-        opened = open_sealed(prepared, request, _evaluator(request, scratch, verbose=verbose))
+        opened = open_sealed(prepared, request, _evaluator(request, scratch, outputs))
     _tell(opened, outputs)
     sys.exit(opened.exit_code)
 
@@ -155,7 +155,7 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     if adopt:
         for opening in adopt_openings(files):
             console.print(f"the lock knows of line {opening.number} now", soft_wrap=True)
@@ -185,25 +185,25 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
 
 
 def _evaluator(
-    request: OpeningRequest, scratch: Path, *, verbose: bool
+    request: OpeningRequest, scratch: Path, outputs: Outputs
 ) -> Callable[[Evaluation, RunRequest, Callable[[StartedRun], None]], BuiltReport]:
     def evaluate_quietly(
         evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
     ) -> BuiltReport:
-        from coldrun.cli.evaluating import run_flow
+        from coldrun.cli.evaluating import lost_run, run_flow
 
-        def run(control: Control, on_progress: OnProgress) -> BuiltReport:
+        def run(control: Control, display: Display) -> BuiltReport:
             from coldrun.flows.evaluate import evaluate
 
             control.on_start = guard
             return evaluate(
                 evaluation,
-                replace(asked, on_progress=on_progress),
+                replace(asked, on_progress=display.update),
                 revision=request.revision,
                 control=control,
             )
 
-        return run_flow(run, scratch=scratch, verbose=verbose)
+        return run_flow(run, scratch=scratch, outputs=outputs, lost=lost_run)
 
     return evaluate_quietly
 
@@ -213,7 +213,7 @@ def _tell(opened: OpenedPart, outputs: Outputs) -> None:
     from coldrun.tasks.report.sealed import opening_lines, opening_markdown, opening_values
 
     opening, openings, allowed = opened.opening, opened.openings, opened.allowed
-    console = outputs.console()
+    console = outputs.people
     for line in opening_lines(opening, openings, allowed=allowed):
         console.print(line, soft_wrap=True, markup=False)
     if opening.result is not None:

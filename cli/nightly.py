@@ -23,7 +23,9 @@ from coldrun.cli.options import (
 from coldrun.tasks.plain import counted
 
 if TYPE_CHECKING:
+    from coldrun.flows.evaluate import Control
     from coldrun.tasks.history.nightly import Night
+    from coldrun.tasks.report.progress import Display
 
 configs_argument = click.argument(
     "configs", metavar="[CONFIG]...", nargs=-1, type=click.Path(path_type=Path)
@@ -76,7 +78,7 @@ def once(
     nights = _find_nothing_new(chosen, warehouse=warehouse, scratch=scratch) or _run(
         chosen, warehouse=warehouse, scratch=scratch, outputs=outputs
     )
-    console = outputs.console()
+    console = outputs.people
     for night in nights:
         console.print(night.sentence, soft_wrap=True, markup=False)
     if not nights:
@@ -186,39 +188,29 @@ def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) ->
 
 
 def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Outputs) -> list[Night]:
-    from coldrun.cli.evaluating import InterruptedRunError, prefect_server
+    from coldrun.cli.evaluating import InterruptedRunError, run_flow
     from coldrun.cli.history import PointTeller
-    from coldrun.cli.options import people_console
 
-    errors = people_console(stderr=True)
-    with prefect_server(scratch, errors, verbose=outputs.verbose) as server:
-        from coldrun.flows.evaluate import Control
+    def run(control: Control, display: Display) -> list[Night]:
         from coldrun.flows.nightly import run_once
-        from coldrun.flows.quiet import FlowInterrupted, run_flow
-        from coldrun.tasks.report.progress import show_progress
 
-        control = Control()
-        with show_progress(errors) as on_progress:
-            try:
-                return run_flow(
-                    server,
-                    lambda: run_once(
-                        configs,
-                        warehouse=warehouse,
-                        scratch=scratch,
-                        control=control,
-                        on_progress=on_progress,
-                        on_event=PointTeller(errors, None).tell,
-                    ),
-                    stop=control.stop,
-                )
-            except FlowInterrupted as interruption:
-                if interruption.value is None:
-                    raise InterruptedRunError(
-                        "interrupted; what was measured is kept, the same command continues"
-                    ) from None
-                nights: list[Night] = interruption.value
-                return nights
+        return run_once(
+            configs,
+            warehouse=warehouse,
+            scratch=scratch,
+            control=control,
+            on_progress=display.update,
+            on_event=PointTeller(outputs.notes, None).tell,
+        )
+
+    return run_flow(
+        run,
+        scratch=scratch,
+        outputs=outputs,
+        lost=lambda _: InterruptedRunError(
+            "interrupted; what was measured is kept, the same command continues"
+        ),
+    )
 
 
 def _check_summary() -> None:

@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -18,10 +19,7 @@ from coldrun.tasks.errors import ColdrunError, UsageError
 from coldrun.tasks.plain import plain_text
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
-WIDE = 200
-"""Columns of output that goes to no terminal."""
+    from coldrun.tasks.report.console import PeopleConsole
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -173,17 +171,25 @@ def _tell_once(otherwise: Callable[..., None]) -> Callable[..., None]:
     return show
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Outputs:
-    """Where a report goes."""
+    """Where a report goes, and what is said on the way to it."""
 
     json_file: str | None = None
     markdown_file: str | None = None
     verbose: bool = False
 
-    def console(self) -> Console:
-        """Where text for people goes: stdout, unless a machine reads that."""
+    @cached_property
+    def people(self) -> PeopleConsole:
+        """Where the report for people goes: stdout, unless a machine reads that."""
         return people_console(stderr="-" in (self.json_file, self.markdown_file))
+
+    @cached_property
+    def notes(self) -> PeopleConsole:
+        """Where progress and notes go: stderr. On a terminal that shows both streams it is the
+        very console of the report, so that no line is printed into another."""
+        notes = people_console(stderr=True)
+        return self.people if self.people.is_live and notes.is_live else notes
 
     def write(self, *, to_json: str, to_markdown: str) -> None:
         """Write the machine-readable forms of a report.
@@ -210,20 +216,11 @@ def write_output(name: str | None, text: str) -> None:
             raise UsageError(f"cannot write {name}: {error.strerror}") from None
 
 
-def people_console(*, stderr: bool = False) -> Console:
-    """A console for people. A file or pipe gets lines as long as they need to be.
+def people_console(*, stderr: bool = False) -> PeopleConsole:
+    """A console for people; see `PeopleConsole`."""
+    from coldrun.tasks.report.console import PeopleConsole
 
-    Whatever is printed is text: no markup is read in it, and control characters are escaped.
-    """
-    from rich.console import Console
-
-    from coldrun.tasks.report.terminal import PlainText
-
-    console = Console(stderr=stderr, highlight=False, markup=False)
-    if not console.is_terminal:
-        console = Console(stderr=stderr, highlight=False, markup=False, width=WIDE)
-    console.push_render_hook(PlainText())
-    return console
+    return PeopleConsole(stderr=stderr)
 
 
 def announce_clone(source: str | None, scratch: Path) -> None:

@@ -34,7 +34,7 @@ def command(
 
     panels = list_panels(warehouse, name=name)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     if not panels:
         console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
     for panel in panels:

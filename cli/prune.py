@@ -71,7 +71,7 @@ def command(
     if left:
         lines.append(f"{left} are in use and were left")
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     for line in lines:
         console.print(line, soft_wrap=True)
     values = {

@@ -52,7 +52,7 @@ def command(
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     if rows:
         table = make_table(HEADERS, text_columns=3)
         for row in rows:

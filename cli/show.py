@@ -89,7 +89,7 @@ def command(
         }
         markdown = answers_markdown(title, counted, chosen[:limit], rest)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     for line in [title, "", *lines]:
         console.print(line, soft_wrap=True, markup=False)
     outputs.write(

@@ -67,7 +67,7 @@ def command(
         repository=_open_product(evaluation),
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    print_trend(trend, outputs.console())
+    print_trend(trend, outputs.people)
     if svg_file is not None:
         write_output(svg_file, trend_chart(trend))
     outputs.write(

@@ -22,10 +22,10 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from coldrun.cli.evaluating import OnProgress
     from coldrun.flows.evaluate import Control
     from coldrun.tasks.freeze.freeze import FrozenResult
     from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.report.progress import Display
     from coldrun.tasks.run.prepare import Evaluation
 
 PANEL_TASKS = 100
@@ -75,14 +75,19 @@ def command(
     that panel, runs the built-in arms, and prints them below the null strategies. Prints the
     configuration that does the same again.
     """
-    from coldrun.cli.evaluating import print_outcome, run_flow
+    from coldrun.cli.evaluating import (
+        exit_code_of,
+        lost_run,
+        print_report_outputs,
+        run_flow,
+    )
     from coldrun.tasks.config import parse_config
     from coldrun.tasks.git.clone import is_url, open_source
     from coldrun.tasks.mine.pick_base import pick_base
     from coldrun.tasks.run.conduct import RunRequest
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
-    console = outputs.console()
+    console = outputs.people
     place = source if is_url(source) else str(Path(source).expanduser().resolve())
     announce_clone(place, scratch)
     repository = open_source(
@@ -117,18 +122,24 @@ def command(
         write_frozen(files, result, force=True, had_runs=False, now=now)
         return load_evaluation(config_path, scratch=scratch)
 
-    def run(control: Control, on_progress: OnProgress) -> BuiltReport:
+    def run(control: Control, display: Display) -> BuiltReport:
         from coldrun.flows.evaluate import Draft, try_repository
 
         return try_repository(
             Draft(name=name, config=config, config_dir=folder, scratch=scratch),
-            replace(RunRequest(warehouse=warehouse), on_progress=on_progress),
+            replace(RunRequest(warehouse=warehouse), on_progress=display.update),
             on_frozen=on_frozen,
             control=control,
         )
 
-    built = run_flow(run, scratch=scratch, verbose=verbose)
-    sys.exit(print_outcome(built, config_path, outputs))
+    built = run_flow(
+        run,
+        scratch=scratch,
+        outputs=outputs,
+        on_landed=lambda built: print_report_outputs(built.report, outputs),
+        lost=lost_run,
+    )
+    sys.exit(exit_code_of(built.report, config_path, outputs))
 
 
 CONFIG = """\

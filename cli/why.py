@@ -59,7 +59,7 @@ def command(
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.console()
+    console = outputs.people
     for line in why_lines(found):
         console.print(line, soft_wrap=True, markup=False)
     outputs.write(

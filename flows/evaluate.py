@@ -46,17 +46,42 @@ def make_runner(config: Config) -> TaskRunner[PrefectFuture[Any]]:
 
 @dataclass(slots=True)
 class Control:
-    """A hold on the running evaluation, for whoever may have to stop it."""
+    """A hold on the running flow, for whoever shows it or may have to stop it.
+
+    Attributes:
+        started: The run that is being asked.
+        is_stopping: It was told to stop.
+        on_start: Told of each run before it asks.
+        on_phase: Told what begins, in a word or two.
+        landed: What the flow will return, once all of it is in the warehouse.
+        on_landed: Told of that in the main thread.
+    """
 
     started: StartedRun | None = None
     is_stopping: bool = False
     on_start: Callable[[StartedRun], None] = lambda _: None
+    on_phase: Callable[[str], None] = lambda _: None
+    landed: Any = None
+    on_landed: Callable[[Any], None] = lambda _: None
 
     def stop(self) -> None:
         """Take no further questions; what finished is landed."""
         self.is_stopping = True
         if self.started is not None:
             self.started.run.stop()
+
+    def tell_landed(self) -> None:
+        """Tell what has landed, if anything has."""
+        if self.landed is not None:
+            self.on_landed(self.landed)
+
+    def begin(self, started: StartedRun) -> None:
+        """Take hold of a run that is about to ask."""
+        self.started = started
+        self.on_phase("starting")
+        self.on_start(started)
+        if self.is_stopping:
+            started.run.stop()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,6 +117,8 @@ def evaluate(
     )
     def evaluate_flow(config: str, panel_digest: str, mode: str, commit: str | None) -> BuiltReport:
         del config, panel_digest, mode
+        if evaluation.config.product is not None:
+            held.on_phase("checking out")
         point: Point | None = check_out_stage(unseen(evaluation), commit)
         return unseen(ask_and_land(evaluation, request, point=point, control=held))
 
@@ -127,6 +154,7 @@ def try_repository(
     )
     def try_flow(repository: str, base: str | None, head: str) -> BuiltReport:
         del repository, base, head
+        held.on_phase("mining")
         panel = unseen(draft.config.panel)
         mined = mine_stage(panel, unseen(draft.config_dir), unseen(draft.scratch))
         frozen = freeze_stage(unseen(draft.config), unseen(mined))
@@ -141,16 +169,15 @@ def ask_and_land(
 ) -> BuiltReport:
     """The part of the flow that every point goes through; called within a flow run."""
     started: StartedRun = plan_stage(unseen(evaluation), unseen(request), unseen(point))
-    control.started = started
-    control.on_start(started)
-    if control.is_stopping:
-        started.run.stop()
+    control.begin(started)
     try:
         _ask_all(started)
     except BaseException:
         started.abandon()
         raise
-    return land_stage(unseen(started))
+    control.on_phase("judging")
+    control.landed = land_stage(unseen(started))
+    return cast("BuiltReport", control.landed)
 
 
 def _ask_all(started: StartedRun) -> None:

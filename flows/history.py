@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import cast
 
 from prefect import flow
 
@@ -19,7 +20,6 @@ from coldrun.tasks.history.measure import PointRequest
 from coldrun.tasks.history.model import History
 from coldrun.tasks.history.stage import point_stage
 from coldrun.tasks.report.model import Report
-from coldrun.tasks.run.conduct import StartedRun
 from coldrun.tasks.run.execute import Progress
 
 
@@ -45,9 +45,10 @@ def run_history(
     )
     def history_flow(config: str, panel_digest: str, commits: int, arm: str) -> History:
         del config, panel_digest, commits, arm
-        return conduct_within_flow(
+        control.landed = conduct_within_flow(
             request, control=control, on_progress=on_progress, on_event=on_event
         )
+        return cast("History", control.landed)
 
     return history_flow(
         str(request.evaluation.config_path),
@@ -67,18 +68,13 @@ def conduct_within_flow(
     """Conduct a history in a flow run that is already there, a stage per point."""
 
     def measure(ask: PointRequest) -> Report:
+        control.on_phase("checking out")
         return point_stage(unseen(ask), label=ask.label)
-
-    def on_start(started: StartedRun) -> None:
-        control.started = started
-        control.on_start(started)
-        if control.is_stopping:
-            started.run.stop()
 
     hooks = replace(
         request.hooks,
         measure=measure,
-        on_start=on_start,
+        on_start=control.begin,
         on_progress=on_progress,
         on_event=on_event,
         is_stopping=lambda: control.is_stopping,

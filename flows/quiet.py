@@ -37,6 +37,7 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 if TYPE_CHECKING:
     from uuid import UUID
 
+    from coldrun.flows.evaluate import Control
     from coldrun.flows.server import ServerHandle
 
 Value = TypeVar("Value")
@@ -95,10 +96,12 @@ class _Call(Generic[Value]):
         return run_context.flow_run.id if run_context and run_context.flow_run else None
 
 
-def run_flow(server: ServerHandle, call: Callable[[], Value], *, stop: Callable[[], None]) -> Value:
+def run_flow(server: ServerHandle, call: Callable[[], Value], *, control: Control) -> Value:
     """Call a flow, and turn Ctrl-C and SIGTERM into a prompt and orderly end.
 
-    After the first signal `stop` is called, once and not inside of a signal handler, and the flow
+    What has landed is told in this thread at once, while the flow still comes to its end.
+
+    After the first signal the flow is stopped, once and not inside of a signal handler, and it
     has 3.5 s to land what finished and to return. After that, or after a second signal, it is left
     behind: `FlowInterrupted` is raised, and the program is ended 0.8 s later should it still be
     there, because threads of the flow would otherwise hold it up.
@@ -106,7 +109,7 @@ def run_flow(server: ServerHandle, call: Callable[[], Value], *, stop: Callable[
     Args:
         server: The server that `use_server` gave.
         call: Calls the flow and returns its value.
-        stop: Makes the flow end soon: no new questions, sessions ended.
+        control: Makes the flow end soon, and knows what has landed.
 
     Returns:
         What `call` returns.
@@ -119,12 +122,13 @@ def run_flow(server: ServerHandle, call: Callable[[], Value], *, stop: Callable[
     with _quiet_flows(server), _signals() as signals:
         running = _Call(call)
         while not running.ended.wait(POLL_SECONDS):
+            control.tell_landed()
             if signals:
                 break
         if not signals:
             return running.result()
         flow_run_id = running.flow_run_id()
-        stop()
+        control.stop()
         deadline = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < deadline and len(signals) == 1:
             if running.ended.wait(POLL_SECONDS):

@@ -1,82 +1,201 @@
-"""Progress of long work: a live bar on a terminal, plain lines elsewhere."""
+"""Progress of long work: one live line on a terminal, plain lines elsewhere."""
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
 
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.live import Live
+from rich.text import Text
 
 from coldrun.tasks.plain import counted
-from coldrun.tasks.run.execute import Progress as RunProgress
+from coldrun.tasks.report.console import PeopleConsole
+from coldrun.tasks.run.execute import Progress
 
 PLAIN_EVERY_SECONDS = 10.0
+REFRESHES_PER_SECOND = 8
+SHORTEST_BAR, LONGEST_BAR = 8, 40
+"""Columns of the bar; where there is no room for the shortest, there is none."""
+
+
+class Display(Protocol):
+    """What shows how far long work has come."""
+
+    def phase(self, name: str) -> None:
+        """Say what begins: mining, checking out, starting, judging."""
+
+    def update(self, progress: Progress) -> None:
+        """Say how many answers there are."""
+
+    def note(self, line: str) -> None:
+        """Say something that matters only while it lasts."""
+
+    def close(self) -> None:
+        """Take the line away; nothing is shown after that."""
 
 
 @contextmanager
-def show_progress(console: Console) -> Iterator[Callable[[RunProgress], None]]:
-    """Give a callback that shows answers done, their rate, the time left and the tool failures.
+def show_progress(console: PeopleConsole) -> Iterator[Display]:
+    """Show the phase, the answers done, their rate, the time left and the tool failures.
 
-    On a terminal it is one live line, gone at the end; elsewhere a line every ten seconds.
+    On a terminal it is one line that is gone at the end, below whatever else is printed on the
+    console meanwhile; elsewhere a line every ten seconds.
     """
-    if console.is_terminal:
-        with _live(console) as update:
-            yield update
-    else:
-        yield _plain(console)
+    display = _LiveLine(console) if console.is_live else _PlainLines(console)
+    try:
+        yield display
+    finally:
+        display.close()
 
 
-@contextmanager
-def _live(console: Console) -> Iterator[Callable[[RunProgress], None]]:
-    columns = (
-        TextColumn("asking"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f} of {task.total:.0f} answers"),
-        TextColumn("{task.fields[rate]}"),
-        TimeRemainingColumn(),
-        TextColumn("{task.fields[infra]}"),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        started = time.monotonic()
-        job = bar.add_task("asking", total=None, rate="", infra="")
+@dataclass(slots=True)
+class Work:
+    """What is known of the work: its phase, since when, and the answers since it began to ask."""
 
-        def update(progress: RunProgress) -> None:
-            bar.update(
-                job,
-                total=progress.planned,
-                completed=progress.done,
-                rate=_rate(progress, started),
-                infra=f"{progress.infra} infra" if progress.infra else "",
-            )
+    phase: str = "starting"
+    since: float = field(default_factory=time.monotonic)
+    progress: Progress | None = None
+    before: int = 0
 
-        yield update
+    def begin(self, phase: str) -> None:
+        self.phase, self.since, self.progress = phase, time.monotonic(), None
+
+    def update(self, progress: Progress) -> None:
+        if self.progress is None:
+            # answers of an earlier part of the run, and replayed ones, say nothing of the speed
+            self.before = progress.done - 1
+            self.since = time.monotonic()
+        is_over = progress.done >= progress.planned
+        self.progress, self.phase = progress, "judging" if is_over else "asking"
+
+    @property
+    def rate(self) -> float:
+        """Answers a second in this phase."""
+        done = 0 if self.progress is None else self.progress.done - self.before
+        return done / max(1e-3, time.monotonic() - self.since)
+
+    @property
+    def seconds_left(self) -> float | None:
+        """How long the rest takes at this rate; None before there is one."""
+        if self.progress is None or self.rate <= 0:
+            return None
+        return (self.progress.planned - self.progress.done) / self.rate
 
 
-def _plain(console: Console) -> Callable[[RunProgress], None]:
-    started = time.monotonic()
-    last = [started]
-    lock = threading.Lock()
+class _LiveLine:
+    """The live line, drawn again several times a second by a thread of Rich's."""
 
-    def update(progress: RunProgress) -> None:
-        now = time.monotonic()
-        with lock:
-            if now - last[0] < PLAIN_EVERY_SECONDS:
+    def __init__(self, console: PeopleConsole) -> None:
+        self._work = Work()
+        self._live = Live(
+            self,
+            console=console,
+            transient=True,
+            refresh_per_second=REFRESHES_PER_SECOND,
+            # what others print to a stream that is this terminal goes above the line
+            redirect_stdout=sys.stdout.isatty(),
+            redirect_stderr=sys.stderr.isatty(),
+        )
+        self._live.start(refresh=True)
+
+    def phase(self, name: str) -> None:
+        self._work.begin(name)
+
+    def update(self, progress: Progress) -> None:
+        self._work.update(progress)
+
+    def note(self, line: str) -> None:
+        self._work.begin(line)
+
+    def close(self) -> None:
+        self._live.stop()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        yield progress_line(self._work, options.max_width, is_ascii=options.ascii_only)
+
+
+class _PlainLines:
+    """A line every ten seconds while answers come; what else is noted, at once."""
+
+    def __init__(self, console: PeopleConsole) -> None:
+        self._console = console
+        self._work = Work()
+        self._last = time.monotonic()
+        self._lock = threading.Lock()
+
+    def phase(self, name: str) -> None:
+        self._work.begin(name)
+
+    def note(self, line: str) -> None:
+        self._console.print(line, soft_wrap=True, style="dim")
+
+    def close(self) -> None:
+        pass
+
+    def update(self, progress: Progress) -> None:
+        with self._lock:
+            self._work.update(progress)
+            now = time.monotonic()
+            if now - self._last < PLAIN_EVERY_SECONDS:
                 return
-            last[0] = now
-        executed = max(1, progress.done - progress.replayed)
-        left = (progress.planned - progress.done) * (now - started) / executed
-        console.print(
+            self._last = now
+        self._console.print(
             f"asking: {progress.done} of {counted(progress.planned, 'answer')}, "
-            f"{_rate(progress, started)}, about {left:.0f} s left, {progress.infra} infra",
-            highlight=False,
+            f"{self._work.rate:.1f}/s, about {self._work.seconds_left or 0:.0f} s left, "
+            f"{counted(progress.infra, 'tool failure')}",
+            soft_wrap=True,
         )
 
-    return update
+
+def progress_line(work: Work, width: int, *, is_ascii: bool = False) -> Text:
+    """What is known of the work, in one line of at most `width` columns.
+
+    Where there is no room for everything, the rate goes first, then the time left, then the bar.
+    """
+    progress = work.progress
+    line = Text(no_wrap=True, overflow="ellipsis", end="")
+    if progress is None or work.phase == "judging":
+        seconds = time.monotonic() - work.since
+        line.append(work.phase, style="bold")
+        line.append(f" {seconds:.0f} s" if seconds >= 1 else "", style="dim")
+        line.truncate(width)
+        return line
+    left = work.seconds_left
+    parts = [
+        f"{progress.done} of {progress.planned}",
+        counted(progress.infra, "tool failure") if progress.infra else "",
+        "" if left is None else f"{_clock(left)} left",
+        f"{work.rate:.1f}/s",
+    ]
+    words = work.phase
+    room = width - len(words)
+    kept = []
+    for part in filter(None, parts):
+        if len(part) + 3 > room:
+            break
+        kept.append(part)
+        room -= len(part) + 3
+    line.append(words, style="bold").append(" ")
+    bar = min(LONGEST_BAR, room)
+    if bar >= SHORTEST_BAR:
+        done, open_ = ("#", "-") if is_ascii else ("━", "─")
+        full = bar * progress.done // max(1, progress.planned)
+        line.append(done * full, style="green").append(open_ * (bar - full), style="dim")
+        line.append(" ")
+    line.append((" | " if is_ascii else " · ").join(kept))
+    line.truncate(width)
+    return line
 
 
-def _rate(progress: RunProgress, started: float) -> str:
-    executed = progress.done - progress.replayed
-    return f"{executed / max(1e-9, time.monotonic() - started):.1f}/s"
+def _clock(seconds: float) -> str:
+    whole = round(seconds)
+    if whole >= 3600:
+        return f"{whole // 3600}:{whole // 60 % 60:02d} h"
+    return f"{whole // 60}:{whole % 60:02d}"

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from rich.box import SIMPLE_HEAD
-from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
+from rich.console import Console
 from rich.measure import Measurement
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
 from coldrun.tasks.analyse.judgement import GatePart
-from coldrun.tasks.plain import one_line, plain_text
+from coldrun.tasks.plain import one_line
 from coldrun.tasks.report import attribution_words, cost_words, words
 from coldrun.tasks.report.cost_model import CostsPart
 from coldrun.tasks.report.model import Report
@@ -154,26 +152,6 @@ def make_table(headers: list[str], *, text_columns: int = 2) -> Table:
             overflow="fold",
         )
     return table
-
-
-class PlainText(RenderHook):
-    """What a console of ours does to all that it prints: control characters become escapes."""
-
-    def process_renderables(self, renderables: list[ConsoleRenderable]) -> list[ConsoleRenderable]:
-        """Wrap what is about to be printed."""
-        return [_Plain(renderable) for renderable in renderables]
-
-
-@dataclass(frozen=True, slots=True)
-class _Plain:
-    inner: ConsoleRenderable
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        for segment in console.render(self.inner, options):
-            if segment.control is None:
-                yield Segment(plain_text(segment.text), segment.style)
-            else:
-                yield segment
 
 
 def _print(console: Console, line: str, style: str = "") -> None:
