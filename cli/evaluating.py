@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from coldrun.cli.options import Outputs, resume_command
+from coldrun.cli.options import Outputs, resume_command, warehouse_words
 from coldrun.tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
@@ -32,7 +32,12 @@ class InterruptedRunError(ColdrunError):
 
 
 def evaluate_and_report(
-    evaluation: Evaluation, request: RunRequest, *, revision: str | None, outputs: Outputs
+    evaluation: Evaluation,
+    request: RunRequest,
+    *,
+    revision: str | None,
+    outputs: Outputs,
+    is_full: bool = False,
 ) -> int:
     """Run one evaluation, print its report, and give the exit code of its verdict.
 
@@ -55,7 +60,7 @@ def evaluate_and_report(
         run,
         scratch=evaluation.scratch,
         outputs=outputs,
-        on_landed=lambda built: print_report_outputs(built.report, outputs),
+        on_landed=lambda built: print_report_outputs(built.report, outputs, is_full=is_full),
         lost=lost_run,
     )
     return exit_code_of(built.report, evaluation.config_path, outputs)
@@ -132,7 +137,9 @@ def exit_code_of(report: Report, config_path: Path, outputs: Outputs) -> int:
     return report.exit_code
 
 
-def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | None = None) -> None:
+def print_report_outputs(
+    report: Report, outputs: Outputs, *, is_full: bool = False, stratum: str | None = None
+) -> None:
     """Print a report for people and write it for machines.
 
     Raises:
@@ -141,7 +148,9 @@ def print_report_outputs(report: Report, outputs: Outputs, *, stratum: str | Non
     from coldrun.tasks.report.markdown import render_markdown
     from coldrun.tasks.report.terminal import print_report
 
-    print_report(report, outputs.people, stratum=stratum)
+    print_report(
+        report, outputs.people, is_full=is_full, stratum=stratum, options=warehouse_words()
+    )
     outputs.write(
         to_json=report.to_json(),
         to_markdown=render_markdown(report, stratum=stratum),

@@ -162,7 +162,7 @@ def _tell_once(otherwise: Callable[..., None]) -> Callable[..., None]:
     told: set[str] = set()
 
     def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-        if not category.__module__.startswith("warehouse"):
+        if not category.__module__.startswith("coldrun.warehouse"):
             otherwise(message, category, *place, **more)
         elif str(message) not in told:
             told.add(str(message))
@@ -229,6 +229,21 @@ def announce_clone(source: str | None, scratch: Path) -> None:
 
     if source is not None and must_clone(source, scratch):
         click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)
+
+
+def warehouse_words() -> str:
+    """The option that a printed command needs to find this command's warehouse, if any."""
+    context = click.get_current_context()
+    if context.get_parameter_source("warehouse") is not ParameterSource.COMMANDLINE:
+        return ""
+    return f" --warehouse {shlex.quote(str(context.params['warehouse']))}"
+
+
+def full_option(function: Function) -> Function:
+    """`--full`: the whole report, not its first screen alone."""
+    return click.option(
+        "--full", "is_full", is_flag=True, help="Print all tables, costs and warnings too."
+    )(function)
 
 
 def resume_command(config_path: Path, run_id: str) -> str:

@@ -7,7 +7,13 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import (
+    Outputs,
+    catch_errors,
+    full_option,
+    report_options,
+    warehouse_option,
+)
 
 
 @click.command(
@@ -15,6 +21,7 @@ from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse
     epilog="""\b
 Examples:
   coldrun report last
+  coldrun report last --full
   coldrun report 20260714-0930 --markdown report.md
   coldrun report last --by names_gold
   coldrun report last --prices prices/2026-11-30.toml
@@ -29,6 +36,7 @@ Examples:
     type=click.Path(path_type=Path),
     help="Compute costs with another snapshot of prices.",
 )
+@full_option
 @report_options
 @warehouse_option
 @catch_errors
@@ -36,6 +44,7 @@ def command(
     run: str,
     stratum: str | None,
     prices_file: Path | None,
+    is_full: bool,
     json_file: str | None,
     markdown_file: str | None,
     warehouse: Path,
@@ -43,6 +52,7 @@ def command(
     """Print the report of a run again, computed from its stored answers.
 
     RUN is an id, the start of one, or `last`. Nothing is executed; the exit code is the run's.
+    The first screen has the answer; --full, --markdown and --json have everything.
     With --by, the primary measure in each part of a stratum is printed below, nulls included; the
     JSON has all strata. With --prices, what the arms used is priced again; the report says so.
     """
@@ -53,5 +63,5 @@ def command(
     prices = None if prices_file is None else load_prices(prices_file)
     built = load_report(warehouse, run, prices=prices)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    print_report_outputs(built.report, outputs, stratum=stratum)
+    print_report_outputs(built.report, outputs, is_full=is_full, stratum=stratum)
     sys.exit(built.report.exit_code)

@@ -12,6 +12,7 @@ from coldrun.cli.options import (
     announce_clone,
     catch_errors,
     config_argument,
+    full_option,
     report_options,
     scratch_option,
     verbose_option,
@@ -35,6 +36,7 @@ Examples:
 @click.option("--reuse", is_flag=True, help="Replay matching captures of earlier runs; said so.")
 @click.option("--trials", type=click.IntRange(min=1), help="Ask everything this many times.")
 @click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
+@full_option
 @report_options
 @warehouse_option
 @scratch_option
@@ -47,6 +49,7 @@ def command(
     reuse: bool,
     trials: int | None,
     repo: str | None,
+    is_full: bool,
     json_file: str | None,
     markdown_file: str | None,
     warehouse: Path,
@@ -77,4 +80,7 @@ def command(
         trials=trials,
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
-    sys.exit(evaluate_and_report(evaluation, request, revision=revision, outputs=outputs))
+    code = evaluate_and_report(
+        evaluation, request, revision=revision, outputs=outputs, is_full=is_full
+    )
+    sys.exit(code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +16,7 @@ from coldrun.cli.options import (
     Outputs,
     announce_clone,
     catch_errors,
+    full_option,
     report_options,
     scratch_option,
     verbose_option,
@@ -53,6 +55,7 @@ Examples:
     show_default=True,
     help="How many tasks to ask.",
 )
+@full_option
 @report_options
 @warehouse_option
 @scratch_option
@@ -62,6 +65,7 @@ def command(
     source: str,
     head: str,
     tasks: int,
+    is_full: bool,
     json_file: str | None,
     markdown_file: str | None,
     warehouse: Path,
@@ -100,10 +104,10 @@ def command(
     folder = scratch / "try" / hashlib.sha256(text.encode()).hexdigest()[:16]
     name = Path(source.rstrip("/")).name.removesuffix(".git") or "try"
     config_path = _write_config(folder, name, text)
-    console.print(f"picked base {base.commit}, head {tip.commit}", soft_wrap=True)
-    console.print(f"the same again: coldrun run {config_path}, which says", soft_wrap=True)
-    for line in text.splitlines():
-        console.print(f"  {line}", soft_wrap=True, style="dim", markup=False)
+    if is_full:
+        console.print(f"picked base {base.commit}, head {tip.commit}", soft_wrap=True)
+        for line in text.splitlines():
+            console.print(f"  {line}", soft_wrap=True, style="dim")
 
     from coldrun.tasks.config import load_config
 
@@ -115,8 +119,9 @@ def command(
         from coldrun.tasks.report.panel import print_frozen
         from coldrun.tasks.run.prepare import load_evaluation
 
-        print_frozen(config, result, console)
-        console.print()
+        if is_full:
+            print_frozen(config, result, console)
+            console.print()
         now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         files = EvaluationFiles(config_path)
         write_frozen(files, result, force=True, had_runs=False, now=now)
@@ -132,11 +137,15 @@ def command(
             control=control,
         )
 
+    def on_landed(built: BuiltReport) -> None:
+        print_report_outputs(built.report, outputs, is_full=is_full)
+        console.print_command("To repeat:", shlex.join(["coldrun", "run", str(config_path)]))
+
     built = run_flow(
         run,
         scratch=scratch,
         outputs=outputs,
-        on_landed=lambda built: print_report_outputs(built.report, outputs),
+        on_landed=on_landed,
         lost=lost_run,
     )
     sys.exit(exit_code_of(built.report, config_path, outputs))

@@ -12,7 +12,7 @@ from coldrun.tasks.history.parts import floor_words, p_text, tasks_text, tasks_w
 from coldrun.tasks.plain import counted
 from coldrun.tasks.report.markdown import bullets, inert, table_lines
 from coldrun.tasks.report.terminal import make_table
-from coldrun.tasks.report.words import short_digest
+from coldrun.tasks.report.words import panel_words
 
 SHOWN_TASKS = 12
 SUBJECT = 48
@@ -85,10 +85,12 @@ def _title(history: History) -> str:
 def _head(history: History, *, is_short: bool) -> Iterator[str]:
     counts = history.counts
     resumed = f" ({counts.resumed} of them before it was resumed)" if counts.resumed else ""
-    digest = short_digest(history.panel.digest) if is_short else history.panel.digest
+    panel = f"panel {history.name} {history.panel.digest}"
+    if is_short:
+        panel = panel_words(history.name, history.panel.digest)
     yield (
-        f"executed {counts.executed}{resumed} · replayed {counts.replayed} · infra {counts.infra} "
-        f"· panel {history.name} {digest} · "
+        f"executed {counts.executed}{resumed} · replayed {counts.replayed} · "
+        f"tool failures {counts.infra} · {panel} · "
         f"{counted(counts.points, 'point')} in {counted(counts.runs, 'run')}"
     )
     interrupted = " (interrupted)" if history.status == "interrupted" else ""

@@ -12,7 +12,7 @@ from coldrun.tasks.history.parts import p_text, tasks_text, total_text
 from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
 from coldrun.tasks.report.terminal import make_table
 
-HEADERS = ["arm", "measure", "before", "after", "tasks more", "95 %", "up", "down", "p"]
+HEADERS = ["arm", "measure", "before", "after", "Δ tasks", "95 %", "up", "down", "p"]
 SHOWN_TASKS = 20
 
 
@@ -56,7 +56,7 @@ def run_words(run: RunPart) -> str:
     point = "no product" if run.point is None else f"point {run.point.commit[:12]}"
     return (
         f"executed {run.counts['executed']} · replayed {run.counts['replayed']} · "
-        f"infra {run.counts['infra']} · {run.name} {run.run_id} · {point} · {run.verdict}"
+        f"tool failures {run.counts['infra']} · {run.name} {run.run_id} · {point} · {run.verdict}"
     )
 
 

@@ -17,7 +17,7 @@ EFFECT_HEADERS = [
     "gained",
     "regressed",
     "neither",
-    "tasks more",
+    "Δ tasks",
     "95 %",
     "p",
     "Holm",

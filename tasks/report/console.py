@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import IO, Any
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook, RenderResult
@@ -24,9 +24,11 @@ class PeopleConsole(Console):
     On a terminal, sentences break between words. A file or a pipe gets lines as long as they are.
     """
 
-    def __init__(self, *, stderr: bool = False) -> None:
-        super().__init__(stderr=stderr, highlight=False, markup=False)
-        if not self.is_screen:
+    def __init__(
+        self, *, stderr: bool = False, file: IO[str] | None = None, width: int | None = None
+    ) -> None:
+        super().__init__(stderr=stderr, file=file, width=width, highlight=False, markup=False)
+        if width is None and not self.is_screen:
             self.width = WIDE
         self.push_render_hook(_PlainText())
 
@@ -52,7 +54,11 @@ class PeopleConsole(Console):
     def print_command(self, words: str, command: str) -> None:
         """Print a command to copy, on a line of its own that nothing breaks."""
         self.print(words, soft_wrap=True)
-        super().print(f"  {command}", soft_wrap=True)
+        self.print_whole(f"  {command}")
+
+    def print_whole(self, line: str | Text) -> None:
+        """Print a line that nothing breaks: a command to copy, a row of a drawing."""
+        super().print(line, soft_wrap=True)
 
 
 def break_lines(text: Text, width: int) -> Iterator[Text]:

@@ -190,7 +190,7 @@ def pair_line(report: Report, costs: CostsPart) -> str:
 PAIR_HEADERS = [
     "arm",
     "against",
-    "tasks more",
+    "Δ tasks",
     "interval",
     "cost more",
     "interval",

@@ -9,7 +9,7 @@ from typing import Any
 from coldrun.tasks.report.markdown import bullets, table_lines
 from coldrun.warehouse.reader import connect, select_rows
 
-HEADERS = ["run", "name", "verdict", "executed", "replayed", "infra", "seconds", "point"]
+HEADERS = ["run", "name", "verdict", "executed", "replayed", "failures", "seconds", "point"]
 
 
 def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:

@@ -157,8 +157,8 @@ def result_cells(result: Mapping[str, Any]) -> Iterator[list[str]]:
         ]
         if arm["is_withheld"]:
             cells = [words.MEASURED_NOTHING, *("·" for _ in cells[1:])]
-        infra = f" ({arm['infra']} infra)" if arm["infra"] else ""
-        yield [f"{arm['name']}{infra}", arm["role"], *cells]
+        failures = f" ({counted(arm['infra'], 'tool failure')})" if arm["infra"] else ""
+        yield [f"{arm['name']}{failures}", arm["role"], *cells]
 
 
 def _gate_line(gate: GatePart) -> str:

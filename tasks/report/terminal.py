@@ -13,24 +13,72 @@ from rich.text import Text
 from coldrun.tasks.analyse.judgement import GatePart
 from coldrun.tasks.plain import one_line
 from coldrun.tasks.report import attribution_words, cost_words, words
+from coldrun.tasks.report.console import PeopleConsole
 from coldrun.tasks.report.cost_model import CostsPart
+from coldrun.tasks.report.first_screen import Style, first_screen
 from coldrun.tasks.report.model import Report
 from coldrun.tasks.report.strata import production_lines, stratum_line, stratum_table
 
 WIDEST = 1000
 """Columns of a terminal on which nothing needs to break."""
 
+WIDEST_SCREEN = 100
+"""Columns that the first screen takes of a wide terminal."""
+
+_STYLES: dict[Style, str] = {
+    "": "",
+    "bold": "bold",
+    "dim": "dim",
+    "good": "bold green",
+    "doubtful": "yellow",
+    "bad": "bold red",
+}
 _VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
 
 
-def print_report(report: Report, console: Console, *, stratum: str | None = None) -> None:
-    """Print first what executed, then the nulls, then the arms, then what they may claim.
+def print_report(
+    report: Report,
+    console: PeopleConsole,
+    *,
+    is_full: bool = False,
+    stratum: str | None = None,
+    options: str = "",
+) -> None:
+    """Print the first screen; with `is_full` or a stratum, what is behind it too.
+
+    Args:
+        report: The report.
+        console: Where it goes.
+        is_full: Print all tables, costs, strata and warnings.
+        stratum: Split the primary measure by it.
+        options: What the commands on the first screen need besides, such as ` --warehouse DIR`.
 
     Raises:
         UsageError: The run has no such stratum; nothing is printed then.
     """
     split = None if stratum is None else _stratum_table(report, stratum)
-    _print(console, words.first_line(report), "bold")
+    lines = first_screen(
+        report,
+        width=min(console.width, WIDEST_SCREEN),
+        is_ascii=console.options.ascii_only,
+        options=options,
+    )
+    for line in lines:
+        if line.is_whole:
+            console.print_whole(Text(line.text, _STYLES[line.style]))
+        else:
+            _print(console, line.text, _STYLES[line.style])
+    if is_full:
+        console.print()
+        _print_details(report, console)
+    if split is not None and stratum is not None:
+        console.print()
+        _print(console, stratum_line(report, stratum))
+        console.print(split)
+
+
+def _print_details(report: Report, console: Console) -> None:
+    """Print the nulls, then the arms, then what they may claim, with every figure."""
     _print(console, words.verdict_line(report), _VERDICT_STYLES.get(report.verdict, "bold red"))
     for reason in report.reasons:
         _print(console, f"  because {reason}")
@@ -58,10 +106,6 @@ def print_report(report: Report, console: Console, *, stratum: str | None = None
         _print(console, line, "bold red" if "FAILED" in line else "green")
     for warning in report.warnings:
         _print(console, f"warning: {warning}", "yellow")
-    if split is not None and stratum is not None:
-        console.print()
-        _print(console, stratum_line(report, stratum))
-        console.print(split)
 
 
 def _print_effects(console: Console, report: Report) -> None:

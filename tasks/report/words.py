@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from coldrun.tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
 from coldrun.tasks.plain import counted, noun
 from coldrun.tasks.records import DROP_REASONS
-from coldrun.tasks.report.model import ArmPart, Report
+from coldrun.tasks.report.model import ArmPart, PointPart, Report
 
 MEASURED_NOTHING = "** measured nothing **"
 
@@ -26,24 +26,28 @@ def short_digest(digest: str) -> str:
     return f"{algorithm}:{value[:12]}" if value else digest[:12]
 
 
+def panel_words(name: str, digest: str) -> str:
+    """A panel as first lines name it: with the first 12 digits of its hash."""
+    return f"panel {name} {digest.rpartition(':')[2][:12]}"
+
+
 def first_line(report: Report) -> str:
     """What executed and what was replayed, on which panel, at which point: always line one."""
     counts = report.counts
     parts = [f"executed {counts.executed}"]
     if counts.resumed:
         parts[0] += f" ({counts.resumed} of them before it was resumed)"
-    parts += [f"replayed {counts.replayed}", f"infra {counts.infra}"]
+    parts += [f"replayed {counts.replayed}", f"tool failures {counts.infra}"]
     if counts.degraded:
         parts.append(f"degraded {counts.degraded}")
-    parts += [f"panel {report.panel.name} {short_digest(report.panel.digest)}", point_words(report)]
+    parts.append(panel_words(report.panel.name, report.panel.digest))
+    if report.point is not None:
+        parts.append(point_words(report.point))
     return " · ".join(parts)
 
 
-def point_words(report: Report) -> str:
+def point_words(point: PointPart) -> str:
     """The measured point in a few words."""
-    point = report.point
-    if point is None:
-        return "point none (no product)"
     shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
     return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}{shared}"
 
@@ -166,9 +170,9 @@ def _primary_cell(part: MeasurePart) -> str:
 def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
     """Columns about the answering itself; those that are zero for all arms are left out."""
     is_null = arm.role == "null"
-    for header in ("infra", "abstained", "degraded"):
-        if any(getattr(other, header) for other in report.arms):
-            yield header, "" if is_null else str(getattr(arm, header))
+    for header, name in (("failures", "infra"), ("abstained",) * 2, ("degraded",) * 2):
+        if any(getattr(other, name) for other in report.arms):
+            yield header, "" if is_null else str(getattr(arm, name))
     if any(other.stability for other in report.arms):
         yield "stable", _stability(arm)
     yield "s each", "" if is_null else seconds_words(arm.answer_seconds)
@@ -187,7 +191,7 @@ def seconds_words(seconds: float | None) -> str:
     return "replayed" if seconds is None else f"{seconds:.4f}"
 
 
-GATE_HEADERS = ["against", "role", "score", "tasks more", "95 %", "up", "down", "p", "Holm"]
+GATE_HEADERS = ["against", "role", "score", "Δ tasks", "95 %", "up", "down", "p", "Holm"]
 
 
 def gate_cells(part: AgainstPart, n: int) -> list[str]:

@@ -25,9 +25,15 @@ with use_server(Path(sys.argv[1]), verbose=False, announce=lambda _: None) as se
     from prefect import flow, task
     from prefect.cache_policies import NO_CACHE
     from prefect.task_runners import ThreadPoolTaskRunner
+    from coldrun.flows.evaluate import Control
     from coldrun.flows.quiet import FlowInterrupted, run_flow
 
     is_stopping = threading.Event()
+
+    class Held(Control):
+        def stop(self):
+            is_stopping.set()
+
 
     @task(name="ask", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
     def ask(label):
@@ -40,7 +46,7 @@ with use_server(Path(sys.argv[1]), verbose=False, announce=lambda _: None) as se
         return [future.result() for future in [ask.submit(label=f"shard {n}") for n in range(2)]]
 
     try:
-        run_flow(server, evaluate, stop=is_stopping.set)
+        run_flow(server, evaluate, control=Held())
     except FlowInterrupted as interruption:
         print("landed", interruption.value, flush=True)
         raise SystemExit(130)
@@ -97,6 +103,7 @@ def test_run_flow_without_a_signal_gives_the_value_and_the_flows_own_error(
     """Values pass, errors pass as they are, and Prefect prints neither."""
     from prefect import flow
 
+    from coldrun.flows.evaluate import Control
     from coldrun.flows.quiet import run_flow
 
     @flow(persist_result=False)
@@ -109,10 +116,10 @@ def test_run_flow_without_a_signal_gives_the_value_and_the_flows_own_error(
 
     earlier = signal.getsignal(signal.SIGTERM)
     started = time.monotonic()
-    assert run_flow(prefect_server, succeed, stop=pytest.fail) == [1, 2]
+    assert run_flow(prefect_server, succeed, control=Control()) == [1, 2]
     seconds = time.monotonic() - started
     with pytest.raises(LookupError, match="no such thing"):
-        run_flow(prefect_server, fail, stop=pytest.fail)
+        run_flow(prefect_server, fail, control=Control())
     assert signal.getsignal(signal.SIGTERM) is earlier
     assert capfd.readouterr() == ("", "")
     assert seconds < 30

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from rich.console import Console
 
+from coldrun.tasks.report.console import PeopleConsole
 from coldrun.tasks.report.load import load_report
 from coldrun.tasks.report.markdown import render_markdown
 from coldrun.tasks.report.model import Report
@@ -60,8 +60,13 @@ def labs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[Evaluation
 
 def printed(report: Report, width: int = 200) -> str:
     stream = io.StringIO()
-    print_report(report, Console(file=stream, width=width, color_system=None))
+    print_report(report, PeopleConsole(file=stream, width=width), is_full=True)
     return stream.getvalue()
+
+
+def details(report: Report, width: int = 200) -> str:
+    """What is printed behind the first screen."""
+    return printed(report, width).partition("\nDetails: ")[2].partition("\n\n")[2]
 
 
 @pytest.mark.parametrize("verdict", CASES)
@@ -159,11 +164,11 @@ def test_report_begins_with_what_executed_and_what_was_replayed(
     first = printed(report).splitlines()[0]
 
     counts = "executed 0 · replayed 12" if verdict == "replayed" else "executed 12 · replayed 0"
-    infra = 9 if verdict == "invalid" else 0
-    assert first.startswith(f"{counts} · infra {infra}")
-    assert f" · panel toy {report.panel.digest[:19]} · point none" in first
+    failures = 9 if verdict == "invalid" else 0
+    digits = report.panel.digest.removeprefix("sha256:")[:12]
+    assert first == f"{counts} · tool failures {failures} · panel toy {digits}"
     assert render_markdown(report).splitlines()[0] == f"**{first}**"
-    assert f"verdict {verdict} · evidence {report.evidence}" in printed(report).splitlines()[1]
+    assert details(report).startswith(f"verdict {verdict} · evidence {report.evidence}")
 
 
 @pytest.mark.parametrize("verdict", CASES)
@@ -172,7 +177,7 @@ def test_report_prints_every_null_above_the_arms(
 ) -> None:
     """Nobody can read a result without having passed what doing nothing scores."""
     report = labs[verdict][1]
-    for text in (printed(report), render_markdown(report)):
+    for text in (details(report), render_markdown(report)):
         lines = [line.strip("| ") for line in text.splitlines()]
         rows = [
             line.split()[0] for line in lines if re.match(r"[a-z-]+ .*(null|candidate)\b", line)
@@ -193,7 +198,9 @@ def test_score_that_measured_nothing_is_withheld_and_stored_with_its_flag(
     report = lab.run().report
 
     assert report.verdict == "measured_nothing"
-    for text in (printed(report), render_markdown(report)):
+    drawn = next(line for line in printed(report).splitlines() if line.startswith("reader  "))
+    assert drawn.split(maxsplit=1)[1] == "** measured nothing **"
+    for text in (details(report), render_markdown(report)):
         row = next(line for line in text.splitlines() if re.match(r"\|? ?reader", line))
         assert "** measured nothing **" in row
         assert "0.750" not in row
@@ -241,7 +248,7 @@ def answer(query, plain=answer):
 
 def test_report_fits_eighty_columns(labs: dict[str, tuple[EvaluationLab, Report]]) -> None:
     """Tables are made for a plain terminal; no number is cut in two."""
-    text = printed(labs["measured"][1], width=80)
+    text = details(labs["measured"][1], width=80)
 
     row = next(line for line in text.splitlines() if line.startswith("reader"))
     assert "1.000 (12)" in row

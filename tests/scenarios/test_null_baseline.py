@@ -9,9 +9,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 from coldrun.tasks.analyse.judgement import MeasurePart
+from coldrun.tasks.report.console import PeopleConsole
 from coldrun.tasks.report.markdown import render_markdown
 from coldrun.tasks.report.model import Report
 from coldrun.tasks.report.terminal import print_report
@@ -68,7 +68,7 @@ def shop(
 def printed(report: Report) -> str:
     """The report as a person reads it on a terminal."""
     stream = io.StringIO()
-    print_report(report, Console(file=stream, width=160, color_system=None))
+    print_report(report, PeopleConsole(file=stream, width=160), is_full=True)
     return stream.getvalue()
 
 
@@ -117,7 +117,7 @@ def test_null_baseline_of_answer_shape_measures(shop: Callable[[str], Evaluation
     text = printed(report)
     assert "measured nothing" not in text
     assert "0.600 (12)" in text
-    assert text.index("constant") < text.index("agent")
+    assert "better than every null (best: constant, 3)" in text
 
 
 def test_freeze_of_largest_first_warns_before_anything_is_asked(
@@ -149,7 +149,7 @@ def test_null_baseline_through_the_command_line_exits_3_then_0(
     measured = lab.coldrun("run", lab.config, "--json", "measured.json", env=prefect_server)
 
     assert nothing.returncode == 3, nothing.stderr
-    assert nothing.stdout.startswith("executed 20 · replayed 0 · infra 0 · panel shop sha256:")
+    assert nothing.stdout.startswith("executed 20 · replayed 0 · tool failures 0 · panel shop ")
     assert "** measured nothing **" in nothing.stdout
     assert "0.800" not in nothing.stdout
     stored = json.loads((lab.root / "nothing.json").read_text())
@@ -157,5 +157,5 @@ def test_null_baseline_through_the_command_line_exits_3_then_0(
     assert (agent["measures"]["exact"]["count"], agent["is_withheld"]) == (16, True)
     assert refrozen.returncode == 0, refrozen.stderr
     assert measured.returncode == 0, measured.stderr
-    assert "verdict measured" in measured.stdout
+    assert "MEASURED: agent names exactly the right items" in measured.stdout
     assert "registered after the fact: sample.rule changed after a run existed" in measured.stdout

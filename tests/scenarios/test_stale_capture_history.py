@@ -111,7 +111,7 @@ def test_bisection_needs_no_more_points_than_backfill_and_finds_the_same(
 def test_report_says_first_what_executed(decomposition: History) -> None:
     """Nobody has to read past the first line to learn whether anything ran."""
     text = history_markdown(decomposition)
-    assert text.startswith("**executed 1344 · replayed 0 · infra 0 · panel gated sha256:")
+    assert text.startswith("**executed 1344 · replayed 0 · tool failures 0 · panel gated sha256:")
     assert "controls did not move: search, grep" in text
     assert "+8 (8/0)" in text
 

@@ -1,0 +1,363 @@
+"""The first screen of a report: what executed, what it means, the arms drawn, the next step.
+
+Pure. Everything is sentences and one drawing of at most `width` columns; a reader needs no
+glossary.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from coldrun.tasks.analyse.evidence import Verdict
+from coldrun.tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.plain import counted
+from coldrun.tasks.report.model import ArmPart, Report
+from coldrun.tasks.report.words import (
+    MEASURED_NOTHING,
+    arm_named,
+    bar_lines,
+    first_line,
+    measure_names,
+    withheld_word,
+)
+
+Style = Literal["", "bold", "dim", "good", "doubtful", "bad"]
+
+SHOWN_WARNINGS = 2
+SHOWN_CLAIMS = 6
+NARROWEST_PLOT, WIDEST_PLOT = 24, 56
+LONGEST_NAME = 24
+
+_VERDICT_WORDS: dict[Verdict, tuple[str, Style]] = {
+    "measured": ("MEASURED", "good"),
+    "inconclusive": ("INCONCLUSIVE", "doubtful"),
+    "measured_nothing": (MEASURED_NOTHING, "bad"),
+    "replayed": ("REPLAYED, not measured", "bad"),
+    "did_not_run": ("DID NOT RUN", "bad"),
+    "invalid": ("INVALID, not a measurement", "bad"),
+}
+
+_NULL_WORDS = {
+    "empty": "which answers nothing",
+    "everything": "which always answers everything",
+    "constant": "which gives every question the same answer",
+    "most-changed": "which always names what was changed most often",
+    "random": "which guesses",
+    "permuted": "its own answers given to the wrong questions",
+}
+
+_MEASURE_WORDS = {
+    "f1": "F1 (1: all of the right answer and nothing else)",
+    "precision": "precision (the share of its answers that are right)",
+    "recall": "recall (the share of the right answers that it names)",
+    "mrr": "MRR (1: the first answer is right, 0.5: the second, …)",
+    "ndcg": "nDCG (1: the right answers come first)",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence, which wraps between words, or a row or command, which stays as it is."""
+
+    text: str
+    style: Style = ""
+    is_whole: bool = False
+
+
+def first_screen(
+    report: Report, *, width: int, is_ascii: bool = False, options: str = ""
+) -> Iterator[Line]:
+    """The lines of the first screen.
+
+    Args:
+        report: The report.
+        width: Columns of the terminal.
+        is_ascii: Draw with plain characters.
+        options: What the commands need besides, such as ` --warehouse DIR`.
+    """
+    yield Line(first_line(report), "bold")
+    yield from _verdict_lines(report)
+    if report.evidence in ("executed", "mixed", "replayed"):
+        yield Line("")
+        yield from _chart_lines(report, width=width, is_ascii=is_ascii)
+        yield Line("")
+        yield Line(
+            "null: the score of an answer that ignores the question; a tool must beat each.",
+            "dim",
+        )
+    yield from (Line(text, "dim") for text in _panel_sentences(report))
+    for line in bar_lines(report):
+        yield Line(line, "bad" if "FAILED" in line else "good")
+    for change in report.panel.changes_after_the_fact:
+        yield Line(f"registered after the fact: {change}", "doubtful")
+    for warning in report.warnings[:SHOWN_WARNINGS]:
+        yield Line(f"warning: {warning}", "doubtful")
+    more = len(report.warnings) - SHOWN_WARNINGS
+    if more > 0:
+        yield Line(f"and {counted(more, 'more warning')}, with the details", "doubtful")
+    yield from (Line(text, is_whole=True) for text in _next_lines(report, options))
+
+
+def _verdict_lines(report: Report) -> Iterator[Line]:
+    word, style = _VERDICT_WORDS[report.verdict]
+    if report.evidence in ("invalid", "incomplete") or report.verdict == "replayed":
+        yield Line(f"{word}: {'; '.join(report.reasons) or 'no reason is known'}.", style)
+        if report.evidence in ("invalid", "incomplete"):
+            return
+    sentences = [_claim(report, gate) for gate in report.gates]
+    prefix = f"{word}: " if report.verdict != "replayed" else "In these answers, "
+    for number, sentence in enumerate(sentences[:SHOWN_CLAIMS]):
+        yield Line((prefix if number == 0 else "") + sentence, style)
+    if len(sentences) > SHOWN_CLAIMS:
+        more = counted(len(sentences) - SHOWN_CLAIMS, "more candidate")
+        yield Line(f"and {more}, with the details", style)
+    if not sentences:
+        yield Line(f"{word}: {'; '.join(report.reasons) or 'no arm was judged'}.", style)
+
+
+def _claim(report: Report, gate: GatePart) -> str:
+    """What one candidate may claim, as a sentence."""
+    arm = arm_named(report, gate.arm)
+    worst = min(gate.against, key=lambda other: other.difference)
+    if gate.outcome == "refused":
+        text = f"{gate.arm} gets no verdict: {gate.reason}"
+    elif gate.outcome == "measured_nothing":
+        text = f"{gate.arm} is not better than {_null_words(worst.arm)}. Its score is withheld"
+    else:
+        text = _score_sentence(report, arm, gate.measure)
+        best = max(gate.against, key=lambda other: other.value or 0.0)
+        nulls = f"every null (best: {best.arm}, {_amount(report, gate.measure, best.value or 0)})"
+        if gate.outcome == "beats_nulls":
+            text += f", better than {nulls}{_rivals_beaten(report, gate)}"
+        else:
+            text += f", more than {nulls}, but {_why_unsure(gate, worst, arm.n)}"
+        text += _rivals_unbeaten(report, gate)
+    for use in report.usage:
+        if use.arm == gate.arm and not use.is_exercised:
+            text += f". {use.component} was used in {use.used} of {counted(use.n, 'question')} only"
+    return f"{text}."
+
+
+def _null_words(name: str) -> str:
+    known = next((text for kind, text in _NULL_WORDS.items() if name.startswith(kind)), None)
+    return f"the null {name}" + (f", {known}" if known else "")
+
+
+def _score_sentence(report: Report, arm: ArmPart, measure: str) -> str:
+    part = arm.measures[measure]
+    amount = _amount(report, measure, part.value)
+    of = f"{amount} of {counted(arm.n, 'question')} {_interval(report, measure, part)}"
+    name, _, cut = measure.partition("@")
+    one, many = _item_nouns(report)
+    if name == "hit":
+        among = "as its first answer" if cut == "1" else f"among its first {cut} answers"
+        return f"{arm.name} finds a right {one} {among} for {of}"
+    if name == "exact":
+        return f"{arm.name} names exactly the right {many} for {of}"
+    words = _MEASURE_WORDS.get(name, measure)
+    cut_words = f" over its first {cut} answers" if cut else ""
+    return (
+        f"{arm.name} scores {amount} {_interval(report, measure, part)} on average in "
+        f"{words}{cut_words}, over {counted(arm.n, 'question')}"
+    )
+
+
+def _item_nouns(report: Report) -> tuple[str, str]:
+    match report.panel.kind:
+        case "commit-files":
+            return "file", "files"
+        case "ticket-repos":
+            return "repository", "repositories"
+    return "item", "items"
+
+
+def _is_counted(measure: str) -> bool:
+    """Whether a score reads best as a number of questions."""
+    return measure.partition("@")[0] in ("hit", "exact")
+
+
+def _amount(report: Report, measure: str, value: float) -> str:
+    """A score in questions, or as a mean where it is no share of them."""
+    if not _is_counted(measure):
+        return f"{value:.2f}"
+    return f"{value * report.counts.tasks:.1f}".removesuffix(".0")
+
+
+def _interval(report: Report, measure: str, part: MeasurePart) -> str:
+    low, high = part.low, part.high
+    if _is_counted(measure):
+        n = report.counts.tasks
+        return f"(95 %: {low * n:.0f}–{high * n:.0f})"
+    return f"(95 %: {low:.2f}–{high:.2f})"
+
+
+def _rivals_beaten(report: Report, gate: GatePart) -> str:
+    beaten = [other for other in gate.compared if _is_clear(other)]
+    return f" and than {_rival_words(report, gate, beaten)}" if beaten else ""
+
+
+def _rivals_unbeaten(report: Report, gate: GatePart) -> str:
+    text = ""
+    losing = [other for other in gate.compared if other.arm in gate.beaten_by]
+    if losing:
+        text += f". Beaten by {_rival_words(report, gate, losing)}"
+    open_ = [
+        other for other in gate.compared if not _is_clear(other) and other.arm not in gate.beaten_by
+    ]
+    if open_:
+        text += f". Not told apart from {_rival_words(report, gate, open_)}"
+    return text
+
+
+def _is_clear(other: AgainstPart) -> bool:
+    """Whether the candidate is better by the test that the table of comparisons prints."""
+    return other.difference > 0 and other.p <= 0.025
+
+
+def _rival_words(report: Report, gate: GatePart, others: list[AgainstPart]) -> str:
+    return ", ".join(
+        f"{other.arm} ({_amount(report, gate.measure, other.value or 0.0)})" for other in others
+    )
+
+
+def _why_unsure(gate: GatePart, worst: AgainstPart, n: int) -> str:
+    lead = worst.difference * n
+    if lead < gate.margin_tasks:
+        why = (
+            f"the lead over {worst.arm} is {lead:.1f}, below the registered margin of "
+            f"{gate.margin_tasks:g}"
+        )
+    else:
+        unsure = max(gate.against, key=lambda other: other.p)
+        why = f"the lead over {unsure.arm} may be chance (p = {unsure.p:.3f}, 0.025 is needed)"
+    if gate.mde_tasks is None:
+        return f"{why}; so few questions cannot show any lead"
+    return f"{why}; this panel can show a lead of {gate.mde_tasks:.1f} or more"
+
+
+# --- the drawing --------------------------------------------------------------------------------
+
+
+def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line]:
+    """The arms by score, the nulls below them, each with its 95 % interval."""
+    measure = measure_names(report)[0]
+    arms = sorted(
+        report.arms, key=lambda arm: (arm.role == "null", -arm.measures[measure].value, arm.name)
+    )
+    values = {
+        arm.name: "" if arm.is_withheld else _amount(report, measure, arm.measures[measure].value)
+        for arm in arms
+    }
+    names = min(LONGEST_NAME, max(len(arm.name) for arm in arms), max(8, width // 3))
+    numbers = max(len(value) for value in values.values())
+    top = f"{measure}, 95 % interval"
+    left = max(names + numbers + 9, len(top) + 2)
+    plot = min(WIDEST_PLOT, width - left - 1)
+    is_drawn = plot >= NARROWEST_PLOT
+    left = left if is_drawn else names + numbers + 9
+    most = report.counts.tasks if _is_counted(measure) else 1
+    header = f"{top:{left}}{_axis(most, plot)}" if is_drawn else top
+    yield Line(header, "dim", is_whole=True)
+    for arm in arms:
+        row = f"{_cut(arm.name, names):{names}}  {values[arm.name]:>{numbers}}"
+        row += f"  {'null' if arm.role == 'null' else '':4} "
+        part = arm.measures[measure]
+        if arm.is_withheld:
+            drawn = withheld_word(report, arm)
+            row = row if is_drawn else f"{_cut(arm.name, names)}  "
+        elif is_drawn:
+            drawn = _whiskers(part, plot, is_ascii=is_ascii)
+        else:
+            drawn = _interval(report, measure, part).removeprefix("(95 %: ").removesuffix(")")
+        yield Line(
+            f"{row:{left if is_drawn or not arm.is_withheld else 0}}{drawn}".rstrip(),
+            "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else "",
+            is_whole=True,
+        )
+
+
+def _axis(most: int, columns: int) -> str:
+    """Numbers over the drawing, from 0 to `most`, each where it belongs."""
+    row = " " * columns
+    first, *inner, last = _ticks(most)
+    for tick in (first, last, *inner):  # where numbers would touch, the ends stay
+        label = f"{tick}"
+        middle = round(tick / most * (columns - 1))
+        start = min(max(0, middle - (len(label) - 1) // 2), columns - len(label))
+        end = start + len(label)
+        if not row[max(0, start - 1) : end + 1].strip():
+            row = row[:start] + label + row[end:]
+    return row.rstrip()
+
+
+def _ticks(most: int) -> list[float | int]:
+    """0, `most`, and round numbers between them."""
+    if most == 1:
+        return [0, 0.25, 0.5, 0.75, 1]
+    step = next(
+        base * 10**power
+        for power in range(12)
+        for base in (1, 2, 5, 25)
+        if base * 10**power * 5 >= most and (base != 25 or power > 0)
+    )
+    inner = [tick for tick in range(step, most, step) if tick <= most - step / 2]
+    return [0, *inner, most]
+
+
+def _whiskers(part: MeasurePart, columns: int, *, is_ascii: bool) -> str:
+    """An interval with its score, drawn on a scale from 0 to 1."""
+    left, dash, right, dot = "|-|o" if is_ascii else "├─┤●"
+    low, at, high = (round(x * (columns - 1)) for x in (part.low, part.value, part.high))
+    row = [" "] * columns
+    row[low : high + 1] = dash * (high - low + 1)
+    row[low], row[high] = left, right
+    row[at] = dot
+    return "".join(row)
+
+
+def _cut(text: str, columns: int) -> str:
+    return text if len(text) <= columns else text[: columns - 1] + "…"
+
+
+# --- where it comes from, what to do next -------------------------------------------------------
+
+
+def _panel_sentences(report: Report) -> Iterator[str]:
+    panel = report.panel
+    base = (
+        f"@{panel.base[:7]}" if panel.base and re.fullmatch("[0-9a-f]{40,64}", panel.base) else ""
+    )
+    what = {"commit-files": "commit", "ticket-repos": "ticket"}.get(panel.kind, "task")
+    left_out = panel.candidates - panel.solvable
+    asked = report.counts.tasks
+    if left_out:
+        origin = f", {left_out} left out, {panel.solvable} solvable, {asked} asked."
+    else:
+        origin = ", all asked." if panel.solvable == asked else f", {asked} asked."
+    yield f"{panel.name}{base}: {counted(panel.candidates, what)}{origin}"
+    constant = report.production_nulls.get("constant")
+    if constant is not None and asked < panel.solvable and _is_counted(report.primary):
+        yield (
+            f"One fixed answer is right for {constant:.0%} of all {panel.solvable}; the sample "
+            "keeps every answer rare."
+        )
+
+
+def _next_lines(report: Report, options: str) -> Iterator[str]:
+    run = report.run_id
+    has_candidate = any(arm.role == "candidate" for arm in report.arms)
+    match report.verdict:
+        case "invalid" | "did_not_run":
+            yield f"What failed: coldrun show {run}{options}"
+        case "replayed":
+            yield "To measure: run it again without --reuse"
+        case "inconclusive":
+            yield "To decide it: ask more tasks ([sample] size), or each more often (--trials)"
+        case _ if not has_candidate:
+            yield 'Ask your own tool the same: coldrun try REPO --arm "my-tool {query}"'
+        case _:
+            yield f"What it missed: coldrun show {run} --misses{options}"
+    yield f"Details: coldrun report {run} --full{options}"
