@@ -136,3 +136,15 @@ def test_query_with_a_nul_byte_is_asked(lab: Lab) -> None:
     assert ask(session, "a\0b").status == "answered"
     assert ask(session, "x" * 3_000_000).status == "infra"
     session.close()
+
+
+@pytest.mark.parametrize("has_product", [False, True])
+def test_program_runs_in_the_corpus_when_told_so(lab: Lab, *, has_product: bool) -> None:
+    """Relative words start there, also those that name a file beside the configuration."""
+    lab.write("src/a.py", "the configuration's\n")
+    lab.commit_files("product", {"src/a.py": "the product's\n"})
+    point = lab.point() if has_product else None
+    arm = lab.arm(mode="per-task", argv=("cat", "src/a.py"), adapter=None, cwd="{corpus}")
+    session = open_command_session(lab.context(arm, point=point))
+    assert ask(session).raw == "a = 1\n"
+    assert session.close().invalid == ()
