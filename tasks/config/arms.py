@@ -49,7 +49,7 @@ OWN_FIELDS = ("model", "messages", "stream", "n")
 DESCRIPTIVE_KEYS = ("ablation_of", "factor", "uses", "min_use_share")
 """Keys that say how an arm is to be compared, and decide no answer."""
 
-LATER_KEYS = (*DESCRIPTIVE_KEYS, "cwd")
+LATER_KEYS = (*DESCRIPTIVE_KEYS, "cwd", "items_may_be_new")
 """Keys that are left out of an arm's serialised form while they are unset, so that the keys of
 captures from before they existed stay valid."""
 
@@ -138,6 +138,7 @@ class ProcessArm(BuiltinArm):
     empty_patterns: tuple[str, ...] = DEFAULT_EMPTY_PATTERNS
     items: str | None = None
     items_regex: str | None = None
+    items_may_be_new: bool = False
     uses: str | None = Field(default=None, min_length=1)
     min_use_share: float = Field(default=0.0, ge=0, le=1)
 

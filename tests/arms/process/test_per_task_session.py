@@ -148,3 +148,16 @@ def test_program_runs_in_the_corpus_when_told_so(lab: Lab, *, has_product: bool)
     session = open_command_session(lab.context(arm, point=point))
     assert ask(session).raw == "a = 1\n"
     assert session.close().invalid == ()
+
+
+@pytest.mark.parametrize("values", [{}, {"items_regex": "^(.+)$"}])
+def test_answer_without_a_file_of_the_corpus_is_infra(lab: Lab, values: dict[str, str]) -> None:
+    """Output that was misread must not score zero like a bad ranking, unless files may be new."""
+    session = open_script(lab, "print('0.9|src/a.py')", **values)
+    reply = ask(session)
+    assert reply.status == "infra"
+    assert "names no file of the corpus; its first item was read as '0.9|src/a.py'" in reply.reason
+    session.close()
+    session = open_script(lab, "print('src/new.py')", **values, items_may_be_new=True)
+    assert ask(session).status == "answered"
+    session.close()
