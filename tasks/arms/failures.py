@@ -64,10 +64,9 @@ def find_misreading(
     # An escaped name (%) is not that of a file.
     if not items or any("%" in item or _is_there(Path(corpus_dir), item) for item in items):
         return None
-    _, texts = answer_parts(raw, arm)
     return (
-        f"the answer names no file of the corpus; its first item was read as {shorten(items[0])}, "
-        f"it begins {shorten(' '.join(texts) or raw)}"
+        "the answer names no file of the corpus; `items` or `items_regex` say how to read it; what "
+        f"was read first is {shorten(items[0])}"
     )
 
 

@@ -256,7 +256,7 @@ class HttpArm(ServerArm):
 
     @model_validator(mode="after")
     def _asks_the_question(self) -> HttpArm:
-        if not _names_the_question(str(self.body)):
+        if not names_the_question(str(self.body)):
             raise ValueError("`body` has no {query}, so every task would be asked the same")
         return self
 
@@ -295,7 +295,7 @@ class ChatArm(ServerArm):
         taken = [name for name in OWN_FIELDS if name in self.parameters]
         if taken:
             raise ValueError(f"parameters.{taken[0]} is written by coldrun; leave it out")
-        if not _names_the_question(self.prompt):
+        if not names_the_question(self.prompt):
             raise ValueError("`prompt` has no {query}, so every task would be asked the same")
         return self
 
@@ -314,7 +314,8 @@ ARM_KINDS: dict[str, type[BaseModel]] = {
 }
 
 
-def _names_the_question(template: str) -> bool:
+def names_the_question(template: str) -> bool:
+    """Whether a template has a placeholder that differs from question to question."""
     return any(name in template for name in ("{query}", "{terms}", "{terms_regex}"))
 
 
