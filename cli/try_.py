@@ -149,7 +149,8 @@ def command(
     draft = parse_config({"panel": panel, "arm": arms}, source="the arms given")
     for arm in draft.arm:
         if isinstance(arm, McpArm):
-            outputs.notes.print(f"starting {arm.name} to see its tools", soft_wrap=True)
+            most = f"{arm.startup_timeout_seconds:g} s at most"
+            outputs.notes.print(f"starting {arm.name} to see its tools: {most}", soft_wrap=True)
             check_server(arm)
     announce_clone(place, scratch)
     repository = open_source(

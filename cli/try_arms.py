@@ -31,6 +31,9 @@ NAMED = re.compile(r"\s*([A-Za-z0-9][A-Za-z0-9._+-]*)=(?=\S)")
 LAUNCHER = re.compile(r"uvx?|pipx|npx|npm|node|bunx?|deno|env|exec|run|tool|(ba)?sh|python[\d.]*")
 """Words of a command that start something else, and give no name."""
 
+VALUED = ("--from", "--index", "--package", "--python", "--with", "-p")
+"""Options of package runners whose value is not what is run."""
+
 RUNNERS: Final = {
     "uv": ("UV_",),
     "uvx": ("UV_",),
@@ -206,7 +209,7 @@ def _read_command(option: str, text: str) -> tuple[str | None, list[str]]:
 
 def _find_program(option: str, word: str) -> str:
     """A program as sessions find it: by its absolute path unless it is on their PATH."""
-    if "{python}" in word:
+    if "{" in word:
         return word
     place = Path(word).expanduser()
     if "/" not in word:
@@ -240,7 +243,11 @@ def _find_file(word: str) -> str:
 
 def _free_name(argv: Sequence[str], taken: set[str]) -> str:
     """The base name of what is run, without version, made unique."""
-    words = [word.split()[0] for word in argv if word.strip() and word[0] not in "-{"]
+    words = [
+        word.split()[0]
+        for before, word in zip(("", *argv), argv, strict=False)
+        if word.strip() and word[0] not in "-{" and before not in VALUED
+    ]
     bases = [re.split(r"[=<>~!@\[{]", Path(word).name)[0] for word in words]
     base = next((name for name in bases if name and not LAUNCHER.fullmatch(name)), "tool")
     base = re.sub(r"[^A-Za-z0-9._+-]+", "-", base).lstrip("._+-") or "tool"

@@ -121,21 +121,16 @@ def arms_of(**given: Any) -> list[dict[str, Any]]:
 @pytest.mark.usefixtures("here")
 def test_names_are_those_of_what_is_run_and_unique() -> None:
     """Interpreters, package runners, versions and options give no name; a name can be given."""
-    commands = (
-        *(
-            "grep -rl {query} .",
-            "./my-tool {query}",
-            "./my-tool -v {query}",
-            "rival=sh my-tool {k} {query}",
-        ),
-        *(
-            "env python3 -m finder.cli {query}",
-            "sh -c 'cat \"$1\" | sort' x {query}",
-        ),
-    )
-    assert [arm["name"] for arm in arms_of(commands=commands)] == [
-        *("grep-2", "my-tool", "my-tool-2", "rival", "finder.cli", "cat"),
-    ]
+    names = {
+        "grep -rl {query} .": "grep-2",
+        "./my-tool {query}": "my-tool",
+        "./my-tool -v {query}": "my-tool-2",
+        "rival=sh my-tool {k} {query}": "rival",
+        "env python3 -m finder.cli {query}": "finder.cli",
+        "sh -c 'cat \"$1\" | sort' x {query}": "cat",
+        "env uvx --with 'lib<2' --from finder==1.0 code-finder {query}": "code-finder",
+    }
+    assert [arm["name"] for arm in arms_of(commands=tuple(names))] == list(names.values())
 
 
 def test_words_that_name_files_become_absolute(here: Path) -> None:

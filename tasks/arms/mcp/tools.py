@@ -16,7 +16,7 @@ from coldrun.tasks.config import McpArm
 from coldrun.tasks.machine.process import end_strays
 
 SAID = 300
-"""How much of what a server logged stands in an error, in characters."""
+"""How much of what went wrong, and of what a server logged, stands in an error, in characters."""
 
 
 def list_tools(arm: McpArm) -> Mapping[str, Mapping[str, Any]]:
@@ -47,7 +47,8 @@ def list_tools(arm: McpArm) -> Mapping[str, Mapping[str, Any]]:
             return server.open(timeout_seconds=arm.startup_timeout_seconds).tools
         except ServerError as error:
             said = " ".join(log.read_text("utf-8", "replace").split()) if log.exists() else ""
-            raise ServerError(f"{error}; it said …{said[-SAID:]}" if said else str(error)) from None
+            reason = str(error)[:SAID]
+            raise ServerError(f"{reason}; it said …{said[-SAID:]}" if said else reason) from None
         finally:
             server.close()
             end_strays(root / "home")
