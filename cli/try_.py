@@ -97,8 +97,8 @@ mcp` writes one to start from, docs/arms.md explains it.
 @click.option(
     "--items",
     metavar="TEXT",
-    help="How paths are read from what --arm or --mcp gives: a JSON path, $.results[*].file, or a "
-    "regular expression with one group, searched in each line.",
+    help="How paths are read from the output of every tool given: a JSON path, $.results[*].file, "
+    "or a regular expression with one group, searched in each line.",
 )
 @report_options
 @warehouse_option
