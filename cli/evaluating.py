@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from coldrun.cli.options import Outputs, resume_command, warehouse_words
+from coldrun.cli.options import Outputs, given_words, resume_command
 from coldrun.tasks.errors import ColdrunError
 
 if TYPE_CHECKING:
@@ -149,7 +150,11 @@ def print_report_outputs(
     from coldrun.tasks.report.terminal import print_report
 
     print_report(
-        report, outputs.people, is_full=is_full, stratum=stratum, options=warehouse_words()
+        report,
+        outputs.people,
+        is_full=is_full,
+        stratum=stratum,
+        options=shlex.join(["", *given_words("warehouse")]).removeprefix("''"),
     )
     outputs.write(
         to_json=report.to_json(),

@@ -13,7 +13,7 @@ from coldrun.cli.streams import outlive_readers
 COMMANDS: Final = {
     "try": (
         "coldrun.cli.try_",
-        "Evaluate the built-in searches on any repository, no config needed.",
+        "Compare grep, BM25 and your tool on any repository, no file needed.",
     ),
     "init": ("coldrun.cli.init", "Write a configuration to start from."),
     "mine": ("coldrun.cli.mine", "Show the tasks a configuration finds in git, and what it drops."),
@@ -115,6 +115,7 @@ def main() -> None:
 
     \b
       coldrun try PATH_OR_URL            an honest answer about grep and BM25 in one command
+      coldrun try . --arm "tool {query}" the same about your own tool
       coldrun init && coldrun freeze     an evaluation of your own tool
       coldrun run configs/mytool.toml
     """

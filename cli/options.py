@@ -231,12 +231,15 @@ def announce_clone(source: str | None, scratch: Path) -> None:
         click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)
 
 
-def warehouse_words() -> str:
-    """The option that a printed command needs to find this command's warehouse, if any."""
+def given_words(*names: str) -> list[str]:
+    """These options as they were given on the command line; those that were not are left out."""
     context = click.get_current_context()
-    if context.get_parameter_source("warehouse") is not ParameterSource.COMMANDLINE:
-        return ""
-    return f" --warehouse {shlex.quote(str(context.params['warehouse']))}"
+    return [
+        word
+        for name in names
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        for word in (f"--{name}", str(context.params[name]))
+    ]
 
 
 def full_option(function: Function) -> Function:
@@ -249,8 +252,4 @@ def full_option(function: Function) -> Function:
 def resume_command(config_path: Path, run_id: str) -> str:
     """The command that continues a run, with the folders and the repository as they were given."""
     words = ["coldrun", "run", str(config_path), "--resume", run_id]
-    context = click.get_current_context()
-    for name in ("repo", "warehouse", "scratch"):
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
-            words += [f"--{name}", str(context.params[name])]
-    return shlex.join(words)
+    return shlex.join(words + given_words("repo", "warehouse", "scratch"))

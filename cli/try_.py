@@ -17,6 +17,7 @@ from coldrun.cli.options import (
     announce_clone,
     catch_errors,
     full_option,
+    given_words,
     report_options,
     scratch_option,
     verbose_option,
@@ -42,8 +43,27 @@ POOL = 4
     epilog="""\b
 Examples:
   coldrun try https://github.com/pallets/click
+  coldrun try . --arm "rg -l {terms_regex}" --arm "python search.py {query}"
+  coldrun try . --arm "mine=./my-tool {query}" --items "^(.+) score"
+  coldrun try . --mcp "uvx server==1.0" --tool search --argument limit=20
+  coldrun try . --mcp "npx -y mcp-ripgrep@0.4.0" --tool search \\
+      --argument pattern={terms_regex} --argument path={corpus}
   coldrun try ../mytool --json -
-  coldrun try .
+
+\b
+Placeholders of --arm and --argument:
+  {query}        the commit message
+  {terms}        its words, without common English ones
+  {terms_regex}  a pattern that matches any of these words
+  {corpus}       the folder to search; the tool is started in it
+  {k}            how many paths count
+
+Without --items, output is read as one path a line, as path:line:text, or as JSON with `items` or
+`paths`. Output that cannot be read, or that names no file of the corpus, counts as a tool failure,
+never as a miss, and is quoted. A run in which more than 5 in 100 answers fail is invalid.
+
+A server that has to be prepared (told a folder, say) needs a configuration: `coldrun init --arm
+mcp` writes one to start from, docs/arms.md explains it.
 """,
 )
 @click.argument("source", metavar="PATH_OR_URL")
@@ -55,6 +75,34 @@ Examples:
     show_default=True,
     help="How many tasks to ask.",
 )
+@click.option(
+    "--arm",
+    "commands",
+    multiple=True,
+    metavar="[NAME=]COMMAND",
+    help="A command to ask too, run once per question; it prints paths, best first. Repeatable.",
+)
+@click.option(
+    "--mcp",
+    "servers",
+    multiple=True,
+    metavar="COMMAND",
+    help="An MCP server over stdio, to ask too.",
+)
+@click.option("--tool", metavar="NAME", help="The tool of --mcp; left out, its tools are listed.")
+@click.option(
+    "--argument",
+    "arguments",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="An argument of --tool. Repeatable. Unless one holds the question: query={query}.",
+)
+@click.option(
+    "--items",
+    metavar="TEXT",
+    help="How paths are read from the output of every tool given: a JSON path, $.results[*].file, "
+    "or a regular expression with one group, searched in each line.",
+)
 @full_option
 @report_options
 @warehouse_option
@@ -65,6 +113,11 @@ def command(
     source: str,
     head: str,
     tasks: int,
+    commands: tuple[str, ...],
+    servers: tuple[str, ...],
+    tool: str | None,
+    arguments: tuple[str, ...],
+    items: str | None,
     is_full: bool,
     json_file: str | None,
     markdown_file: str | None,
@@ -72,12 +125,12 @@ def command(
     scratch: Path,
     verbose: bool,
 ) -> None:
-    """Ask grep and BM25 to find the files of past commits, and say whether that beats nothing.
+    """Ask grep, BM25 and your own tool for the files of past commits, and compare.
 
     Picks a base commit with some 400 later commits whose files were there already, mines their
     messages as questions and their files as answers, draws 100 in which no file dominates, freezes
-    that panel, runs the built-in arms, and prints them below the null strategies. Prints the
-    configuration that does the same again.
+    that panel, asks the built-in searches and the tools given, and prints them beside the null
+    strategies. Writes a configuration that repeats it.
     """
     from coldrun.cli.evaluating import (
         exit_code_of,
@@ -85,7 +138,8 @@ def command(
         print_report_outputs,
         run_flow,
     )
-    from coldrun.tasks.config import parse_config
+    from coldrun.cli.try_arms import GivenTools, arms_text, check_server, read_arms, toml_value
+    from coldrun.tasks.config import McpArm, parse_config
     from coldrun.tasks.git.clone import is_url, open_source
     from coldrun.tasks.mine.pick_base import pick_base
     from coldrun.tasks.run.conduct import RunRequest
@@ -93,14 +147,24 @@ def command(
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     console = outputs.people
     place = source if is_url(source) else str(Path(source).expanduser().resolve())
+    arms = read_arms(
+        GivenTools(commands=commands, servers=servers, tool=tool, arguments=arguments, items=items)
+    )
+    panel = {"kind": "commit-files", "repo": place, "base": head}
+    draft = parse_config({"panel": panel, "arm": arms}, source="the arms given")
+    for arm in draft.arm:
+        if isinstance(arm, McpArm):
+            most = f"{arm.startup_timeout_seconds:g} s at most"
+            outputs.notes.print(f"starting {arm.name} to see its tools: {most}", soft_wrap=True)
+            check_server(arm)
     announce_clone(place, scratch)
     repository = open_source(
         place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,), is_fresh=True
     )
-    draft = parse_config({"panel": {"kind": "commit-files", "repo": place, "base": head}})
     tip = repository.resolve(head)
     base = pick_base(repository, head, draft.panel, wanted=POOL * tasks)
-    text = CONFIG.format(repo=toml_text(place), base=base.commit, head=tip.commit, size=tasks)
+    text = CONFIG.format(repo=toml_value(place), base=base.commit, head=tip.commit, size=tasks)
+    text += arms_text(arms)
     folder = scratch / "try" / hashlib.sha256(text.encode()).hexdigest()[:16]
     name = Path(source.rstrip("/")).name.removesuffix(".git") or "try"
     config_path = _write_config(folder, name, text)
@@ -139,7 +203,8 @@ def command(
 
     def on_landed(built: BuiltReport) -> None:
         print_report_outputs(built.report, outputs, is_full=is_full)
-        console.print_command("To repeat:", shlex.join(["coldrun", "run", str(config_path)]))
+        again = ["coldrun", "run", str(config_path), *given_words("warehouse", "scratch")]
+        console.print_command("To repeat:", shlex.join(again))
 
     built = run_flow(
         run,
@@ -161,13 +226,6 @@ head = "{head}"
 [sample]
 size = {size}
 """
-
-
-def toml_text(text: str) -> str:
-    """A TOML basic string."""
-    import json
-
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _write_config(folder: Path, name: str, text: str) -> Path:

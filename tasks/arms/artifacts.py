@@ -21,8 +21,8 @@ BYTECODE_FOLDER = "__pycache__"
 
 
 def declared_files(arm: ProcessArm, *, config_dir: Path, has_product: bool) -> tuple[str, ...]:
-    """The arm's files beside the configuration: adapter, `files`, and without a product also
-    every relative word of the command line that names a file or folder there.
+    """The arm's files beside the configuration: adapter, `files`, and without a product or `cwd`
+    also every relative word of the command line that names a file or folder there.
 
     They alone are copied into sessions, so a file that is not declared cannot decide an answer.
 
@@ -36,7 +36,7 @@ def declared_files(arm: ProcessArm, *, config_dir: Path, has_product: bool) -> t
                 f"arm {arm.name!r}: there is nothing at {config_dir / name}; paths start at the "
                 "folder of the configuration"
             )
-    if not has_product:
+    if not has_product and arm.cwd is None:
         names += [
             word
             for word in arm.argv

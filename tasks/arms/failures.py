@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from pathlib import Path
 
 from coldrun.tasks.arms.answer_parts import answer_parts
 from coldrun.tasks.arms.answer_text import (
@@ -12,9 +13,11 @@ from coldrun.tasks.arms.answer_text import (
     SHORT_TEXT,
     STATUS_FIELDS,
     field_texts,
+    shorten,
 )
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import ProcessArm
+from coldrun.tasks.records import AnswerKind
 
 
 def find_failure(
@@ -45,6 +48,34 @@ def find_failure(
         if any(test.search(said) for test in tests):
             return " ".join(text.split())[:300]
     return None
+
+
+def find_misreading(
+    raw: str, arm: ProcessArm, *, answer: AnswerKind, corpus_dir: str | None
+) -> str | None:
+    """What shows that an answer was not read rightly: it names items, and the corpus has none.
+
+    A wrong pattern, or a search of another folder, would otherwise score zero like a bad ranking.
+    None for sets, without a corpus, and for arms that may name new files.
+    """
+    if answer == "set" or corpus_dir is None or arm.items_may_be_new:
+        return None
+    items = parse_answer(raw, arm, answer=answer, corpus_dir=corpus_dir).items
+    # An escaped name (%) is not that of a file.
+    if not items or any("%" in item or _is_there(Path(corpus_dir), item) for item in items):
+        return None
+    return (
+        "the answer names no file of the corpus; `items` or `items_regex` say how to read it; what "
+        f"was read first is {shorten(items[0])}"
+    )
+
+
+def _is_there(folder: Path, name: str) -> bool:
+    try:
+        (folder / name).lstat()
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _without(text: str, echoes: Sequence[str]) -> str:

@@ -36,6 +36,9 @@ from coldrun.tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm,
 from coldrun.tasks.git.paths import encode_path
 from coldrun.tasks.records import AnswerKind
 
+PLACE = re.compile(r"([^:]+):\d+(?::|$)")
+"""A line of `grep -n` or `rg -n`: path, number, and what stands there."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParsedAnswer:
@@ -122,9 +125,13 @@ def _read_output(raw: str, arm: ProcessArm) -> list[str]:
 
 
 def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
-    """One path a line, for a program without a parser; prose is told apart from paths."""
+    """One path a line, or `path:line:text` as grep prints it; prose is told apart from paths."""
     lines = [line.strip() for line in raw.splitlines() if line.strip()]
-    if any(not re.search(r"\s", line) for line in lines):
+    places = [match[1] for line in lines if (match := PLACE.match(line))]
+    plain = [line for line in lines if not re.search(r"\s", line) and not PLACE.match(line)]
+    if len(places) > len(plain):
+        return places
+    if plain:
         return lines
     if _says_nothing_found([raw], arm):
         return []
@@ -147,6 +154,8 @@ def _read_result(raw: str, arm: McpArm | HttpArm) -> list[str]:
             return protocol_items(document)
         if isinstance(document, list) and all(isinstance(item, str) for item in document):
             return list(document)
+    if isinstance(arm, McpArm) and texts and not any(True for _ in json_documents(texts)):
+        return _bare_paths("\n".join(texts), arm)
     raise UnreadableError(
         "the result has no `items` or `paths`; say how to read it with `items` (JSON path) or "
         f"`items_regex`; it begins {shorten(' '.join(texts) or raw)}"

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from coldrun.tasks.arms.attempts import Tried, ask_with_retries
 from coldrun.tasks.arms.base import SessionContext
-from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.failures import find_failure, find_misreading
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.arms.templates import fill_text, question_values
 from coldrun.tasks.arms.workspace.isolation import Workspace
@@ -134,4 +134,7 @@ class PerTaskSession:
         is_nothing_found = code == 1 and not raw.strip() and stderr is None
         if code != 0 and not is_nothing_found:
             return describe_exit(code)
-        return find_failure(raw, self.arm, echoes=tuple(question_values(question.query).values()))
+        echoes = tuple(question_values(question.query).values())
+        return find_failure(raw, self.arm, echoes=echoes) or find_misreading(
+            raw, self.arm, answer=self.context.answer, corpus_dir=self.workspace.corpus_dir
+        )

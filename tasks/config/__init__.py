@@ -13,6 +13,7 @@ from coldrun.tasks.config.arms import (
     ProcessArm,
     ServerArm,
     ToolCall,
+    names_the_question,
 )
 from coldrun.tasks.config.evaluation import (
     DEFAULT_EXCLUDE_GOLD,
@@ -63,6 +64,7 @@ __all__ = [
     "ToolCall",
     "load_config",
     "load_prices",
+    "names_the_question",
     "parse_config",
     "read_prices",
 ]

@@ -49,6 +49,10 @@ OWN_FIELDS = ("model", "messages", "stream", "n")
 DESCRIPTIVE_KEYS = ("ablation_of", "factor", "uses", "min_use_share")
 """Keys that say how an arm is to be compared, and decide no answer."""
 
+LATER_KEYS = (*DESCRIPTIVE_KEYS, "cwd", "items_may_be_new")
+"""Keys that are left out of an arm's serialised form while they are unset, so that the keys of
+captures from before they existed stay valid."""
+
 
 class ToolCall(Section):
     """One call of an MCP tool while a session is prepared, repeated until it is ready."""
@@ -85,9 +89,9 @@ class BuiltinArm(Section):
     def _leave_out_what_is_not_said(
         self, serialize: SerializerFunctionWrapHandler
     ) -> dict[str, Any]:
-        """Descriptive keys are there when they are set: older identities stay as they are."""
+        """Unset keys of `LATER_KEYS` are left out."""
         values: dict[str, Any] = serialize(self)
-        unset = set(DESCRIPTIVE_KEYS) - self.model_fields_set
+        unset = set(LATER_KEYS) - self.model_fields_set
         return {key: value for key, value in values.items() if key not in unset}
 
     @property
@@ -119,6 +123,7 @@ class ProcessArm(BuiltinArm):
     """Settings of arms whose answers come from outside coldrun: a program, or an endpoint."""
 
     argv: tuple[str, ...] = ()
+    cwd: Literal["{corpus}"] | None = None
     adapter: str | None = None
     files: tuple[str, ...] = ()
     binaries: tuple[str, ...] = ()
@@ -133,6 +138,7 @@ class ProcessArm(BuiltinArm):
     empty_patterns: tuple[str, ...] = DEFAULT_EMPTY_PATTERNS
     items: str | None = None
     items_regex: str | None = None
+    items_may_be_new: bool = False
     uses: str | None = Field(default=None, min_length=1)
     min_use_share: float = Field(default=0.0, ge=0, le=1)
 
@@ -215,7 +221,11 @@ class ServerArm(ProcessArm):
     def _refuse_what_needs_a_program(self, url: str) -> None:
         if "{port}" in url:
             raise ValueError("`url` has {port}, the port of a server that `argv` starts")
-        idle = [name for name in ("adapter", "files", "binaries", "set_env") if getattr(self, name)]
+        idle = [
+            name
+            for name in ("cwd", "adapter", "files", "binaries", "set_env")
+            if getattr(self, name)
+        ]
         if idle:
             raise ValueError(f"`{idle[0]}` goes with `argv`: it cannot reach the endpoint at `url`")
 
@@ -246,7 +256,7 @@ class HttpArm(ServerArm):
 
     @model_validator(mode="after")
     def _asks_the_question(self) -> HttpArm:
-        if not _names_the_question(str(self.body)):
+        if not names_the_question(str(self.body)):
             raise ValueError("`body` has no {query}, so every task would be asked the same")
         return self
 
@@ -285,7 +295,7 @@ class ChatArm(ServerArm):
         taken = [name for name in OWN_FIELDS if name in self.parameters]
         if taken:
             raise ValueError(f"parameters.{taken[0]} is written by coldrun; leave it out")
-        if not _names_the_question(self.prompt):
+        if not names_the_question(self.prompt):
             raise ValueError("`prompt` has no {query}, so every task would be asked the same")
         return self
 
@@ -304,7 +314,8 @@ ARM_KINDS: dict[str, type[BaseModel]] = {
 }
 
 
-def _names_the_question(template: str) -> bool:
+def names_the_question(template: str) -> bool:
+    """Whether a template has a placeholder that differs from question to question."""
     return any(name in template for name in ("{query}", "{terms}", "{terms_regex}"))
 
 

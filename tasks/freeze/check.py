@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 
 from coldrun.tasks.analyse.measures import parse_measure
-from coldrun.tasks.config import NULL_NAMES, Config, PanelConfig
+from coldrun.tasks.config import NULL_NAMES, Config, PanelConfig, ProcessArm
 from coldrun.tasks.errors import ConfigError
 
 _MINED = frozenset({"base", "head", "query", "max_gold"})
@@ -39,6 +39,7 @@ def check_config(config: Config) -> None:
             "recall, so recall cannot tell systems apart; use f1 or exact, and keep recall in also"
         )
     arms = [arm.name for arm in config.arms]
+    _check_folders(config)
     for bar in config.bar:
         _check_name("bar.arm", bar.arm, arms)
         _check_name("bar.measure", bar.measure, list(config.measures))
@@ -91,6 +92,18 @@ def _check_panel_keys(panel: PanelConfig) -> None:
             "panel.keep_unnamed_tickets needs `tickets`: without a file of tickets, only those "
             "that commits name are known"
         )
+
+
+def _check_folders(config: Config) -> None:
+    """A program cannot run in a corpus that the panel has not."""
+    if config.panel.kind != "jsonl" or config.panel.repo is not None:
+        return
+    for arm in config.arms:
+        if isinstance(arm, ProcessArm) and arm.cwd is not None:
+            raise ConfigError(
+                f"arm {arm.name!r}: cwd = {arm.cwd!r}, but the panel has no corpus; name its "
+                "`repo` and `base` in [panel], or leave `cwd` out"
+            )
 
 
 def _check_name(key: str, name: str, known: list[str]) -> None:

@@ -10,7 +10,6 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from coldrun.tasks.analyse.judgement import GatePart
 from coldrun.tasks.plain import one_line
 from coldrun.tasks.report import attribution_words, cost_words, words
 from coldrun.tasks.report.console import PeopleConsole
@@ -88,14 +87,16 @@ def _print_details(report: Report, console: Console) -> None:
     for change in report.panel.changes_after_the_fact:
         _print(console, f"registered after the fact: {change}", "yellow")
     console.print()
-    console.print(_arm_table(report))
+    console.print(_arm_table(console, report))
     for gate in report.gates:
         style = {"beats_nulls": "green", "inconclusive": "yellow"}.get(gate.outcome, "red")
         _print(console, words.headline(report, gate), style)
     for gate in (gate for gate in report.gates if gate.outcome != "refused"):
         console.print()
         _print(console, words.gate_line(report, gate))
-        console.print(_gate_table(gate, report.counts.tasks))
+        parts = [*gate.against, *gate.compared]
+        cells = [words.gate_cells(part, report.counts.tasks) for part in parts]
+        console.print(_wide_table(console, words.GATE_HEADERS, cells))
     if report.ablations or report.usage:
         _print_effects(console, report)
     if report.costs is not None:
@@ -171,17 +172,13 @@ def _stratum_table(report: Report, stratum: str) -> Table:
     return _text_table(*stratum_table(report, stratum), text_columns=1)
 
 
-def _arm_table(report: Report) -> Table:
-    table = make_table(words.arm_headers(report))
-    for arm in report.arms:
-        style = "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
-        table.add_row(*(Text(cell) for cell in words.arm_cells(report, arm)), style=style)
+def _arm_table(console: Console, report: Report) -> Table:
+    table = _wide_table(
+        console, words.arm_headers(report), [words.arm_cells(report, arm) for arm in report.arms]
+    )
+    for row, arm in zip(table.rows, report.arms, strict=True):
+        row.style = "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
     return table
-
-
-def _gate_table(gate: GatePart, n: int) -> Table:
-    parts = [*gate.against, *gate.compared]
-    return _text_table(words.GATE_HEADERS, (words.gate_cells(part, n) for part in parts))
 
 
 def make_table(headers: list[str], *, text_columns: int = 2) -> Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -100,19 +101,24 @@ def _degraded(record: RunRecord) -> Iterator[str]:
 
 
 def _infra(answers: Mapping[str, ArmAnswers]) -> Iterator[str]:
-    reasons = Counter(
-        (arm.name, answered.reason or "no reason given")
-        for arm in answers.values()
-        for trials in arm.answers.values()
-        for answered in trials
-        if answered is not None and answered.is_infra
-    )
-    yield from _first(
-        dict.fromkeys(
-            f"{arm}: {counted(number, 'answer')} failed in the tool itself: {reason}"
-            for (arm, reason), number in reasons.most_common()
+    """Failures of the tools by arm and kind: what a failure quotes makes it no other kind."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for arm in answers.values():
+        for trials in arm.answers.values():
+            for answered in trials:
+                if answered is not None and answered.is_infra:
+                    reason = answered.reason or "no reason given"
+                    kind = re.split(r"['\"]", reason, maxsplit=1)[0]
+                    kinds.setdefault((arm.name, kind), []).append(reason)
+    lines = []
+    for (name, _), reasons in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        (reason, most) = Counter(reasons).most_common(1)[0]
+        such_as = "" if most == len(reasons) else ", such as"
+        lines.append(
+            f"{name}: {counted(len(reasons), 'answer')} failed in the tool itself{such_as}: "
+            f"{reason}"
         )
-    )
+    yield from _first(dict.fromkeys(lines))
 
 
 def _first(lines: Mapping[str, None]) -> Iterator[str]:

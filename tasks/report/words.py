@@ -175,7 +175,7 @@ def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
             yield header, "" if is_null else str(getattr(arm, name))
     if any(other.stability for other in report.arms):
         yield "stable", _stability(arm)
-    yield "s each", "" if is_null else seconds_words(arm.answer_seconds)
+    yield "s each", "" if is_null else _seconds(arm)
 
 
 def _stability(arm: ArmPart) -> str:
@@ -184,6 +184,12 @@ def _stability(arm: ArmPart) -> str:
         return "" if arm.kind in ("random", "permuted") else "1.000"
     value = arm.stability.get("outcome_agreement")
     return "" if value is None else f"{value:.3f}"
+
+
+def _seconds(arm: ArmPart) -> str:
+    if arm.answer_seconds is None and arm.executed:
+        return "failed"
+    return seconds_words(arm.answer_seconds)
 
 
 def seconds_words(seconds: float | None) -> str:

@@ -47,6 +47,10 @@ RANKINGS = {"panel": {"kind": "jsonl", "file": "tasks.jsonl"}}
             {"panel": {"kind": "ticket-repos", "repos": ["a"], "keep_unnamed_tickets": True}},
             "panel.keep_unnamed_tickets needs `tickets`",
         ),
+        (
+            SETS | {"arm": [{"name": "t", "kind": "command", "argv": ["t"], "cwd": "{corpus}"}]},
+            "arm 't': cwd = '{corpus}', but the panel has no corpus",
+        ),
         (SETS | {"holdout": {"arms": ["grepp"]}}, "did you mean 'grep'"),
         (SETS | {"holdout": {"aggregates": ["exat"]}}, "did you mean 'exact'"),
     ],

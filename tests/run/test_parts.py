@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from typing import Any
 
@@ -201,3 +202,10 @@ def test_arm_configuration_is_a_component(product: Lab) -> None:
     before = key_of(product, point)
     after = key_of(product, point, timeout_seconds=11)
     assert differing_components(before, after) == ("arm",)
+
+
+def test_folder_is_in_the_key_only_when_set(product: Lab) -> None:
+    """Keys of captures from before `cwd` existed stay valid; where it is set, it decides."""
+    before = key_of(product)
+    assert "cwd" not in json.loads(before["arm"])
+    assert json.loads(key_of(product, cwd="{corpus}")["arm"])["cwd"] == "{corpus}"

@@ -48,10 +48,11 @@ class ServerTimeoutError(ServerError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerGreeting:
-    """What a server said of itself: its name with its version, and the names of its tools."""
+    """What a server said of itself: its name with its version, and its tools, each with the JSON
+    schema of its arguments."""
 
     name: str
-    tools: tuple[str, ...]
+    tools: Mapping[str, Mapping[str, Any]]
 
 
 class Transport(Protocol):
@@ -232,18 +233,17 @@ class ServerConnection:
     ) -> None:
         try:
             server = (await session.initialize()).serverInfo
-            tools: list[str] = []
             page = await session.list_tools()
-            tools += [tool.name for tool in page.tools]
+            tools = {tool.name: tool.inputSchema for tool in page.tools}
             while page.nextCursor:
                 page = await session.list_tools(cursor=page.nextCursor)
-                tools += [tool.name for tool in page.tools]
+                tools |= {tool.name: tool.inputSchema for tool in page.tools}
         except CALL_ERRORS as error:
             reason = str(error) if self.is_alive else self.describe_end()
             ready.set_exception(ServerError(reason))
             return
         ready.set_result(
-            ServerGreeting(name=f"{server.name} {server.version}".strip(), tools=tuple(tools))
+            ServerGreeting(name=f"{server.name} {server.version}".strip(), tools=tools)
         )
 
     async def _list_roots(

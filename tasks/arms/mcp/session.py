@@ -14,7 +14,7 @@ from mcp.types import CallToolResult, TextContent
 from coldrun.tasks.arms.answer_text import SHORT_TEXT, shorten
 from coldrun.tasks.arms.attempts import Tried, ask_with_retries, digest_arguments
 from coldrun.tasks.arms.base import Session, SessionContext
-from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.failures import find_failure, find_misreading
 from coldrun.tasks.arms.mcp.connection import (
     ServerConnection,
     ServerError,
@@ -270,8 +270,9 @@ class McpSession:
             said = self._conceal(_result_text(result))
             failure = f"the tool reports an error: {shorten(said, SAID_LENGTH)}"
         else:
-            failure = find_failure(
-                raw, self.arm, echoes=tuple(question_values(question.query).values())
+            echoes = tuple(question_values(question.query).values())
+            failure = find_failure(raw, self.arm, echoes=echoes) or find_misreading(
+                raw, self.arm, answer=self.context.answer, corpus_dir=self.workspace.corpus_dir
             )
         if failure is not None:
             return replace(

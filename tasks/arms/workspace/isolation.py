@@ -54,9 +54,10 @@ LOG_LIMIT_BYTES = 64 * 1024 * 1024
 class Workspace:
     """The folders of one session, removed by `finish`.
 
-    `cwd` is the product's checkout; without a product it is the mirror of the configuration's
-    folder, which holds the declared files alone (the panel, gold included, lies beside the
-    configuration). `values` fills the placeholders of command lines and tool arguments.
+    `cwd` is the corpus where the arm says so, else the product's checkout; without a product it is
+    the mirror of the configuration's folder, which holds the declared files alone (the panel, gold
+    included, lies beside the configuration). `values` fills the placeholders of command lines and
+    tool arguments.
     """
 
     root: Path
@@ -151,6 +152,8 @@ def open_workspace(
         if context.corpus.trees:
             corpus = copy_corpus(context.corpus, scratch=context.scratch, target=root / "corpus")
         cwd = mirror if context.point is None else context.point.directory.resolve()
+        if arm.cwd is not None and corpus is not None:
+            cwd = corpus.directory
         return Workspace(
             root=root,
             cwd=cwd,

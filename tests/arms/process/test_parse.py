@@ -151,7 +151,7 @@ def test_filter_that_lets_nothing_pass_is_an_abstention() -> None:
         (result(structured={"results": [{"file": 3}]}), mcp(items="$.results[*].file")),
         (result(structured={"results": []}), mcp(items="$.[[")),
         (result("x"), mcp(items_regex="(")),
-        (result("x"), mcp()),
+        (result("no path in here"), mcp()),
         ("not json", mcp(items="$.x")),
         ("usage: tool QUERY", command()),
         ("[" * 200_000, mcp(items="$.x")),
@@ -163,6 +163,22 @@ def test_parser_that_does_not_fit_is_a_problem(raw: str, arm: McpArm | CommandAr
     parsed = read(raw, arm)
     assert parsed.items == ()
     assert parsed.problem is not None
+
+
+@pytest.mark.parametrize(
+    ("raw", "items"),
+    [
+        ("src/a.py:3:x = 1\n./src/b.py:10:    y: int\n", ("src/a.py", "src/b.py")),
+        ("src/a.py:3\nsrc/a.py:4\n", ("src/a.py",)),
+        ("src/a.py:3:x\n--\nsrc/a.py:9:x\ngrep: x.png: binary file matches\n", ("src/a.py",)),
+        ("my docs/a.md:3:x\n", ("my docs/a.md",)),
+        ("src/a.py\n12:30:05 INFO searched\n", ("src/a.py", "12:30:05 INFO searched")),
+    ],
+)
+def test_lines_of_grep_are_read_as_their_paths(raw: str, items: tuple[str, ...]) -> None:
+    """`path:line:text` is read without a parser, of programs and of tools, where most lines are."""
+    assert read(raw, command()).items == items
+    assert read(result(raw), mcp()).items == items
 
 
 @pytest.mark.parametrize(

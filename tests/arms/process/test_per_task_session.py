@@ -136,3 +136,29 @@ def test_query_with_a_nul_byte_is_asked(lab: Lab) -> None:
     assert ask(session, "a\0b").status == "answered"
     assert ask(session, "x" * 3_000_000).status == "infra"
     session.close()
+
+
+@pytest.mark.parametrize("has_product", [False, True])
+def test_program_runs_in_the_corpus_when_told_so(lab: Lab, *, has_product: bool) -> None:
+    """Relative words start there, also those that name a file beside the configuration."""
+    lab.write("src/a.py", "the configuration's\n")
+    lab.commit_files("product", {"src/a.py": "the product's\n"})
+    point = lab.point() if has_product else None
+    arm = lab.arm(mode="per-task", argv=("cat", "src/a.py"), adapter=None, cwd="{corpus}")
+    session = open_command_session(lab.context(arm, point=point))
+    assert ask(session).raw == "a = 1\n"
+    assert session.close().invalid == ()
+
+
+@pytest.mark.parametrize("values", [{}, {"items_regex": "^(.+)$"}])
+def test_answer_without_a_file_of_the_corpus_is_infra(lab: Lab, values: dict[str, str]) -> None:
+    """Output that was misread must not score zero like a bad ranking, unless files may be new."""
+    session = open_script(lab, "print('0.9|src/a.py')", **values)
+    reply = ask(session)
+    assert reply.status == "infra"
+    assert "names no file of the corpus" in reply.reason
+    assert reply.reason.endswith("'0.9|src/a.py'")
+    session.close()
+    session = open_script(lab, "print('src/new.py')", **values, items_may_be_new=True)
+    assert ask(session).status == "answered"
+    session.close()
