@@ -70,11 +70,11 @@ def _check_servers(scratch: Path) -> Iterator[Check]:
     from importlib.metadata import version
 
     from coldrun.flows.server_launch import health
-    from coldrun.flows.server_state import folders_of, list_orphans, read_running
+    from coldrun.flows.server_state import list_orphans, read_running, run_folders, state_folder
     from coldrun.tasks.run.doctor import Check
 
     given = os.environ.get("PREFECT_API_URL")
-    running = read_running(folders_of(scratch))
+    running = read_running(state_folder())
     if given:
         problem = health(given, timeout_seconds=5, is_users=True)
         step = "start it, mend the address (it ends in /api), or unset PREFECT_API_URL"
@@ -101,7 +101,7 @@ def _check_servers(scratch: Path) -> Iterator[Check]:
             found=f"{running.ui_url} (process {running.pid}): {problem or 'answers'}",
             next_step="`coldrun server stop`, then `coldrun server start`" if problem else None,
         )
-    orphans = list_orphans(folders_of(scratch))
+    orphans = list_orphans(run_folders(scratch))
     yield Check(
         name="orphaned servers",
         status="warning" if orphans else "ok",

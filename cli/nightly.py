@@ -128,7 +128,7 @@ def serve(
         errors.print(line, soft_wrap=True, style="dim")
 
     if not os.environ.get("PREFECT_API_URL"):
-        start_server(scratch, announce)
+        start_server(announce)
     with use_server(scratch, verbose=verbose, announce=announce):
         from coldrun.flows.nightly import serve_nights
 

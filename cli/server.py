@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
-from coldrun.cli.options import catch_errors, scratch_option
+from coldrun.cli.options import catch_errors
 
 if TYPE_CHECKING:
     from coldrun.flows.server import ServerStatus
@@ -26,8 +25,8 @@ json_option = click.option(
 def command() -> None:
     """Keep a Prefect server running between commands.
 
-    Later runs with the same --scratch find it by themselves, start at once, and can be watched
-    in a browser. The server set in PREFECT_API_URL, if any, comes first.
+    Later runs find it by themselves, start at once, and can be watched in a browser. The server
+    set in PREFECT_API_URL, if any, comes first. It lives in your state folder (COLDRUN_STATE).
 
     \b
       coldrun server start
@@ -37,43 +36,40 @@ def command() -> None:
 
 
 @command.command("start", epilog="Example: coldrun server start")
-@scratch_option
 @json_option
 @catch_errors
-def start(scratch: Path, is_json: bool) -> None:
+def start(is_json: bool) -> None:
     """Start the server, or do nothing when it runs.
 
-    It outlives the terminal. Its database stays in the scratch folder when it is stopped.
+    It outlives the terminal. Its database stays when it is stopped.
     """
     from coldrun.flows.server import start_server
 
-    status = start_server(scratch, _say)
+    status = start_server(_say)
     click.echo(json.dumps(asdict(status)) if is_json else _describe(status))
 
 
 @command.command("status", epilog="Example: coldrun server status --json")
-@scratch_option
 @json_option
 @catch_errors
-def status(scratch: Path, is_json: bool) -> None:
+def status(is_json: bool) -> None:
     """Say whether the server runs, and where. Exit code 0 either way."""
     from coldrun.flows.server import server_status
 
-    found = server_status(scratch)
+    found = server_status()
     click.echo(json.dumps(asdict(found)) if is_json else _describe(found))
 
 
 @command.command("stop", epilog="Example: coldrun server stop")
-@scratch_option
 @json_option
 @catch_errors
-def stop(scratch: Path, is_json: bool) -> None:
+def stop(is_json: bool) -> None:
     """Stop the server and all its processes. Its database stays."""
     from coldrun.flows.server import server_status, stop_server
 
-    stopped = stop_server(scratch)
+    stopped = stop_server()
     if is_json:
-        click.echo(json.dumps(asdict(server_status(scratch))))
+        click.echo(json.dumps(asdict(server_status())))
     elif stopped is None:
         click.echo("No server was running.")
     else:

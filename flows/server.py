@@ -25,12 +25,14 @@ from typing import Final, Literal
 from coldrun.flows.server_environment import prefect_environment
 from coldrun.flows.server_launch import START_SECONDS, health, launch, patience, wait_until_ready
 from coldrun.flows.server_state import (
-    Folders,
+    RunFolders,
     Running,
-    folders_of,
+    StateFolder,
     locked,
     prepare,
+    prepare_state,
     read_running,
+    state_folder,
     write_running,
 )
 from coldrun.tasks.errors import ColdrunError
@@ -119,13 +121,13 @@ def use_server(
         ColdrunError: The given server does not answer, or the own one did not start.
         StorageError: The scratch folder cannot be written.
     """
-    folders = prepare(scratch)
+    folders, state = prepare(scratch), state_folder()
     _silence(verbose=verbose)
     with contextlib.ExitStack() as stack:
         server = (
             _given_server(announce)
-            or _running_server(folders, announce)
-            or stack.enter_context(_own_server(folders, announce))
+            or _running_server(state, announce)
+            or stack.enter_context(_own_server(folders, state, announce))
         )
         variables = prefect_environment(scratch, verbose=verbose)
         # Prefect stores the exception of a flow that failed, whatever its settings say
@@ -144,11 +146,10 @@ def use_server(
         yield server
 
 
-def start_server(scratch: Path, announce: Callable[[str], None]) -> ServerStatus:
+def start_server(announce: Callable[[str], None]) -> ServerStatus:
     """Start a server that outlives the terminal; does nothing when one runs.
 
     Args:
-        scratch: The scratch folder, which keeps its database.
         announce: Told what takes long.
 
     Returns:
@@ -156,79 +157,76 @@ def start_server(scratch: Path, announce: Callable[[str], None]) -> ServerStatus
 
     Raises:
         ColdrunError: It did not start.
-        StorageError: The scratch folder cannot be written.
+        StorageError: The user's state folder cannot be written.
     """
-    folders = prepare(scratch)
-    with locked(folders):
-        if (state := read_running(folders)) is not None:
-            if state.prefect_version == version("prefect"):
-                _await_running(state, announce)
-                return server_status(scratch)
-            announce(f"Replacing the server of Prefect {state.prefect_version}")
-            state.end()
+    folder = prepare_state()
+    with locked(folder):
+        if (running := read_running(folder)) is not None:
+            if running.prefect_version == version("prefect"):
+                _await_running(running, announce)
+                return server_status()
+            announce(f"Replacing the server of Prefect {running.prefect_version}")
+            running.end()
         server = launch(
-            folders.background,
-            log=folders.background_log,
-            template=folders.template,
+            folder.background,
+            log=folder.background_log,
+            template=folder.template,
             is_guarded=False,
             ports=BACKGROUND_PORTS,
         )
         try:
-            write_running(folders, server)
+            write_running(folder, server)
             announce("Starting a Prefect server that stays (about 10 s)")
             wait_until_ready(server, announce)
         except BaseException:
             server.kill()
-            folders.state.unlink(missing_ok=True)
+            folder.state.unlink(missing_ok=True)
             raise
-    return server_status(scratch)
+    return server_status()
 
 
-def stop_server(scratch: Path) -> ServerStatus | None:
+def stop_server() -> ServerStatus | None:
     """End the server that `start_server` left running, with all its processes.
-
-    Args:
-        scratch: The scratch folder it was started with.
 
     Returns:
         The server that was stopped, None when none ran.
+
+    Raises:
+        StorageError: The user's state folder cannot be written.
     """
-    folders = prepare(scratch)
-    with locked(folders):
-        before = server_status(scratch)
-        if (state := read_running(folders)) is None:
+    folder = prepare_state()
+    with locked(folder):
+        before = server_status()
+        if (running := read_running(folder)) is None:
             return None
-        state.end()
-        folders.state.unlink(missing_ok=True)
+        running.end()
+        folder.state.unlink(missing_ok=True)
     return before
 
 
-def server_status(scratch: Path) -> ServerStatus:
+def server_status() -> ServerStatus:
     """Look for the server that `start_server` left running.
-
-    Args:
-        scratch: The scratch folder it was started with.
 
     Returns:
         Where it is, or that there is none.
     """
-    folders = folders_of(scratch)
+    folder = state_folder()
     nothing = ServerStatus(
         is_running=False,
-        database=str(folders.background / "prefect.db"),
-        log=str(folders.background_log),
+        database=str(folder.background / "prefect.db"),
+        log=str(folder.background_log),
     )
-    if (state := read_running(folders)) is None:
+    if (running := read_running(folder)) is None:
         return nothing
     return replace(
         nothing,
         is_running=True,
-        pid=state.pid,
-        port=state.port,
-        api_url=state.api_url,
-        ui_url=state.ui_url,
-        started_at=state.created,
-        prefect_version=state.prefect_version,
+        pid=running.pid,
+        port=running.port,
+        api_url=running.api_url,
+        ui_url=running.ui_url,
+        started_at=running.created,
+        prefect_version=running.prefect_version,
     )
 
 
@@ -247,34 +245,38 @@ def _given_server(announce: Callable[[str], None]) -> ServerHandle | None:
     return ServerHandle(url, url.rstrip("/").removesuffix("/api"), "given", _do_nothing)
 
 
-def _running_server(folders: Folders, announce: Callable[[str], None]) -> ServerHandle | None:
+def _running_server(folder: StateFolder, announce: Callable[[str], None]) -> ServerHandle | None:
     """The server that `coldrun server start` left running, when there is one that answers."""
-    if (state := read_running(folders)) is None:
+    if (running := read_running(folder)) is None:
         return None
-    if state.prefect_version != version("prefect"):
+    if running.prefect_version != version("prefect"):
         announce(
-            f"The running server is of Prefect {state.prefect_version}, this is "
+            f"The running server is of Prefect {running.prefect_version}, this is "
             f"{version('prefect')}: `coldrun server start` replaces it"
         )
         return None
     try:
-        _await_running(state, announce)
+        _await_running(running, announce)
     except ColdrunError as error:
         announce(f"Not used: {error}")
         return None
-    announce(f"Prefect server: {state.ui_url}")
-    return ServerHandle(state.api_url, state.ui_url, "running", _do_nothing)
+    announce(f"Prefect server: {running.ui_url}")
+    return ServerHandle(running.api_url, running.ui_url, "running", _do_nothing)
 
 
 @contextlib.contextmanager
-def _own_server(folders: Folders, announce: Callable[[str], None]) -> Iterator[ServerHandle]:
+def _own_server(
+    folders: RunFolders, state: StateFolder, announce: Callable[[str], None]
+) -> Iterator[ServerHandle]:
     """A server that ends with the context, and with this process however it ends."""
+    with contextlib.suppress(OSError):  # without it, the database is migrated anew each time
+        state.root.mkdir(mode=0o700, parents=True, exist_ok=True)
     home = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=folders.own))
     log = folders.logs / f"{home.name}.log"
     is_ready = False
     with contextlib.ExitStack() as stack:
         stack.callback(shutil.rmtree, home, ignore_errors=True)
-        server = launch(home, log=log, template=folders.template, is_guarded=True)
+        server = launch(home, log=log, template=state.template, is_guarded=True)
         stack.callback(server.kill)
         announce(
             "Starting a Prefect server for this run, about 8 s (`coldrun server start` keeps one "
@@ -289,7 +291,8 @@ def _own_server(folders: Folders, announce: Callable[[str], None]) -> Iterator[S
                 wait_until_ready(server, announce)
             except ColdrunError:
                 # should the copied database be to blame, the next start is without it
-                folders.template.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):
+                    state.template.unlink(missing_ok=True)
                 raise
             is_ready = True
 

@@ -230,7 +230,8 @@ def _copy_template(template: Path, database: Path) -> bool:
     except sqlite3.Error:
         verdict = "unreadable"
     if verdict != "ok":
-        template.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            template.unlink(missing_ok=True)
         return False
     try:
         shutil.copyfile(template, database)

@@ -1,11 +1,15 @@
-"""What the scratch folder knows about servers: folders, locks and the one left running.
+"""What is on disk of servers: folders, locks and the one left running.
 
-prefect/                    Prefect's home in coldrun's own process
-  template-<version>.db     a migrated, empty database, copied for every new server
-  server.json, server.lock  the server that stays
-  background/               its database, log and user interface
-  own/<pid>-…/              the database of an own server, gone with it
-  logs/<pid>-….log          what own servers said; kept a week where one did not end well
+In the user's state folder, whatever `--scratch` says (COLDRUN_STATE names another one):
+
+server.json, server.lock  the server that stays
+background/               its database, log and user interface
+template-<version>.db     a migrated, empty database, copied for every new server
+
+In `prefect/` of the scratch folder, which is Prefect's home in coldrun's own process:
+
+own/<pid>-…/              the database of an own server, gone with it
+logs/<pid>-….log          what own servers said; kept a week where one did not end well
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import os
 import shutil
 import signal
 import time
@@ -22,6 +27,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Final
 
+import platformdirs
 import psutil
 
 from coldrun.flows.server_launch import PROGRAM, Launched, kill_group
@@ -32,8 +38,8 @@ LOG_DAYS: Final = 7
 
 
 @dataclass(frozen=True)
-class Folders:
-    """Where things are, below `prefect/` in the scratch folder."""
+class RunFolders:
+    """Where own servers are, below `prefect/` in the scratch folder."""
 
     root: Path
 
@@ -46,6 +52,13 @@ class Folders:
     def logs(self) -> Path:
         """The logs of own servers."""
         return self.root / "logs"
+
+
+@dataclass(frozen=True)
+class StateFolder:
+    """Where the server that stays is, one a user."""
+
+    root: Path
 
     @property
     def background(self) -> Path:
@@ -119,20 +132,45 @@ class Running:
             kill_group(self.pid)
 
 
-def folders_of(scratch: Path) -> Folders:
-    """The folders of a scratch folder, whether or not they exist."""
-    return Folders(scratch.absolute() / "prefect")
+def run_folders(scratch: Path) -> RunFolders:
+    """The folders of own servers, whether or not they exist."""
+    return RunFolders(scratch.absolute() / "prefect")
 
 
-def prepare(scratch: Path) -> Folders:
-    """Make the folders, and take away what killed processes left in them.
+def state_folder() -> StateFolder:
+    """The user's state folder, whether or not it exists."""
+    if named := os.environ.get("COLDRUN_STATE"):
+        return StateFolder(Path(named).expanduser().absolute())
+    return StateFolder(Path(platformdirs.user_state_dir("coldrun")))
+
+
+def prepare_state() -> StateFolder:
+    """Make the state folder, which nobody else can look into.
+
+    Raises:
+        StorageError: It cannot be written.
+    """
+    folder = state_folder()
+    try:
+        folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.background.mkdir(mode=0o700, exist_ok=True)
+    except OSError as error:
+        raise StorageError(
+            f"the state folder {folder.root} cannot be written ({error.strerror}); name another "
+            "one with COLDRUN_STATE"
+        ) from None
+    return folder
+
+
+def prepare(scratch: Path) -> RunFolders:
+    """Make the folders of own servers, and take away what killed processes left in them.
 
     Raises:
         StorageError: The scratch folder cannot be written.
     """
-    folders = folders_of(scratch)
+    folders = run_folders(scratch)
     try:
-        for folder in (folders.own, folders.logs, folders.background):
+        for folder in (folders.own, folders.logs):
             folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(
@@ -150,17 +188,17 @@ def prepare(scratch: Path) -> Folders:
 
 
 @contextlib.contextmanager
-def locked(folders: Folders) -> Iterator[None]:
+def locked(folder: StateFolder) -> Iterator[None]:
     """Let one process at a time start or stop the server that stays."""
-    with (folders.root / "server.lock").open("wb") as file:
+    with (folder.root / "server.lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
-def read_running(folders: Folders) -> Running | None:
+def read_running(folder: StateFolder) -> Running | None:
     """The server that stays, as far as its process lives; a stale state file is removed."""
     try:
-        running = Running(**json.loads(folders.state.read_bytes()))
+        running = Running(**json.loads(folder.state.read_bytes()))
         is_alive = running.is_alive()
     except FileNotFoundError:
         return None
@@ -169,11 +207,11 @@ def read_running(folders: Folders) -> Running | None:
     if is_alive:
         return running
     with contextlib.suppress(OSError):
-        folders.state.unlink(missing_ok=True)
+        folder.state.unlink(missing_ok=True)
     return None
 
 
-def write_running(folders: Folders, server: Launched) -> None:
+def write_running(folder: StateFolder, server: Launched) -> None:
     """Record the server that stays, at once or not at all."""
     running = Running(
         pid=server.process.pid,
@@ -181,9 +219,9 @@ def write_running(folders: Folders, server: Launched) -> None:
         created=psutil.Process(server.process.pid).create_time(),
         prefect_version=version("prefect"),
     )
-    partial = folders.state.with_suffix(".partial")
+    partial = folder.state.with_suffix(".partial")
     partial.write_text(json.dumps(asdict(running)) + "\n", encoding="utf-8")
-    partial.replace(folders.state)
+    partial.replace(folder.state)
 
 
 def _is_orphan(path: Path) -> bool:
@@ -192,7 +230,7 @@ def _is_orphan(path: Path) -> bool:
     return owner.isdecimal() and not psutil.pid_exists(int(owner))
 
 
-def list_orphans(folders: Folders) -> tuple[Path, ...]:
+def list_orphans(folders: RunFolders) -> tuple[Path, ...]:
     """The folders of own servers whose process is gone; `prepare` removes them."""
     if not folders.own.is_dir():
         return ()

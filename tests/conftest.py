@@ -140,6 +140,14 @@ def _clean_git_environment() -> Iterator[None]:
         yield
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _no_server_of_the_user(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """No test finds, starts or stops the server of whoever runs the tests."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLDRUN_STATE", str(tmp_path_factory.mktemp("state")))
+        yield
+
+
 @pytest.fixture
 def new_repository(tmp_path: Path) -> Callable[..., RepositoryBuilder]:
     """Make repositories in the test's folder: `new_repository("name", bare=False)`."""

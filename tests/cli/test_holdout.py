@@ -13,7 +13,7 @@ from click.testing import CliRunner, Result
 
 from coldrun.cli.freeze import command as freeze
 from coldrun.cli.holdout import command as holdout
-from coldrun.flows.server_state import folders_of
+from coldrun.flows.server_state import state_folder
 from coldrun.tasks.freeze.lock import read_lock
 from coldrun.tasks.freeze.sealed import key_path
 from tests.evaluations import EvaluationLab
@@ -52,11 +52,14 @@ def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def served(tmp_path: Path, pytestconfig: pytest.Config) -> Iterator[EvaluationLab]:
-    """A lab whose scratch folder has a server of its own, and so its database."""
+def served(
+    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[EvaluationLab]:
+    """A lab with a server of its own, and so its database."""
     lab = make_holdout_lab(tmp_path, rest=REST)
     lab.write_arm(NOISY)
-    template = folders_of(lab.scratch).template
+    monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "state"))
+    template = state_folder().template
     kept = Path(pytestconfig.cache.mkdir("prefect")) / template.name if pytestconfig.cache else None
     if kept and kept.exists():  # migrations take longer than all else
         template.parent.mkdir(parents=True)
@@ -103,7 +106,7 @@ def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefe
     stopped = lab.coldrun("server", "stop")
     assert stopped.returncode == 0
     databases = [
-        path for path in lab.scratch.rglob("*.db*") if b"evaluate toy" in path.read_bytes()
+        path for path in lab.root.rglob("*.db*") if b"evaluate toy" in path.read_bytes()
     ]
     assert databases, "the flow run is in no database, so the search below proves nothing"
     output = [

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coldrun.flows.server import ServerHandle, use_server
-from coldrun.flows.server_state import folders_of
+from coldrun.flows.server_state import state_folder
 
 _OF_THE_USER = ("PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_PROFILE")
 
@@ -19,13 +19,12 @@ _OF_THE_USER = ("PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING",
 def server_scratch(
     tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
 ) -> Iterator[Path]:
-    """The scratch folder of the session's server, whose migrated database later servers copy.
+    """The scratch folder of the session's server, which leaves a migrated database for later ones.
 
     The migrations take longer than all else, so pytest's cache keeps their outcome.
     """
     scratch = tmp_path_factory.mktemp("server-scratch")
-    template = folders_of(scratch).template
-    template.parent.mkdir()
+    template = state_folder().template
     kept = Path(pytestconfig.cache.mkdir("prefect")) / template.name if pytestconfig.cache else None
     if kept and kept.exists():
         shutil.copyfile(kept, template)

@@ -23,18 +23,19 @@ from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import SmallHistory
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("cli", "flows", "tasks", "warehouse")
+PACKAGES = ("coldrun", "cli", "flows", "tasks", "warehouse")
 COLDRUN = "from coldrun.cli.main import main; main(prog_name='coldrun')"
 
 
 @pytest.fixture
-def served(tmp_path: Path) -> Iterator[SmallHistory]:
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SmallHistory]:
     """A product with one commit; whatever server a test started is stopped."""
+    monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "state"))
     small = SmallHistory(tmp_path / "lab")
     small.add("start", range(8))
     small.freeze()
     yield small
-    stop_server(small.scratch)
+    stop_server()
 
 
 @pytest.fixture
@@ -42,7 +43,7 @@ def source(tmp_path: Path) -> Path:
     """A copy of the source: a night that is continued must find the code that began it."""
     for name in PACKAGES:
         ignored = shutil.ignore_patterns("__pycache__", "data")
-        shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=ignored)
+        shutil.copytree(ROOT / name, tmp_path / "source" / name, ignore=ignored, symlinks=True)
     return tmp_path / "source"
 
 
@@ -60,7 +61,7 @@ def test_killed_night_is_marked_and_the_next_one_resumes_it(
         _wait(served, lambda runs: _with_state(runs, "Cancelled"), limit=180)
         held_back = _with_state(_flow_runs(served), "Cancelled")[0]
         assert "concurrency limit" in held_back["state"]["message"]
-        _kill_all(server, but=server_status(served.scratch).pid)
+        _kill_all(server, but=server_status().pid)
         killed = time.monotonic()
     dead = running[0]["id"]
     seconds.write_text("0")
@@ -116,7 +117,7 @@ def _kill_all(server: subprocess.Popen[bytes], *, but: int | None) -> None:
 
 
 def _flow_runs(small: SmallHistory) -> list[dict[str, Any]]:
-    url = server_status(small.scratch).api_url
+    url = server_status().api_url
     if url is None:
         return []
     request = urllib.request.Request(

@@ -29,7 +29,14 @@ from coldrun.flows.server import (
     use_server,
 )
 from coldrun.flows.server_environment import server_environment
-from coldrun.flows.server_state import Running, folders_of, prepare
+from coldrun.flows.server_state import (
+    Running,
+    StateFolder,
+    prepare,
+    prepare_state,
+    run_folders,
+    state_folder,
+)
 from coldrun.tasks.errors import ColdrunError, StorageError
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +51,13 @@ with use_server(Path(sys.argv[1]), verbose=False, announce=print, is_awaited="aw
     print("in", flush=True)
     time.sleep(120)
 """
+
+
+@pytest.fixture
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StateFolder:
+    """A state folder of the test's own."""
+    monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "state"))
+    return prepare_state()
 
 
 def _run_python(code: str, *arguments: object, **variables: str) -> subprocess.Popen[str]:
@@ -109,10 +123,10 @@ def test_own_server_parent_killed_is_gone_with_its_folder(
         assert os.getpgid(child.pid) == child.pid != os.getpgid(parent.pid)
         parent.kill()
     assert _wait_for(lambda: not child.is_running(), 5)
-    left = [path.name for path in folders_of(server_scratch).own.glob(f"{parent.pid}-*")]
+    left = [path.name for path in run_folders(server_scratch).own.glob(f"{parent.pid}-*")]
     prepare(server_scratch)
     assert all("prefect.db" not in name for name in left)
-    assert not list(folders_of(server_scratch).own.glob(f"{parent.pid}-*"))
+    assert not list(run_folders(server_scratch).own.glob(f"{parent.pid}-*"))
 
 
 @pytest.mark.prefect
@@ -120,7 +134,7 @@ def test_own_server_database_is_a_copy_of_the_template(
     prefect_server: ServerHandle, server_scratch: Path
 ) -> None:
     """The session's server left a migrated database, which holds no run."""
-    template = folders_of(server_scratch).template
+    template = state_folder().template
     with closing(sqlite3.connect(template)) as database:
         (runs,) = database.execute("SELECT count(*) FROM flow_run").fetchone()
         (revisions,) = database.execute("SELECT count(*) FROM alembic_version").fetchone()
@@ -141,7 +155,7 @@ def test_use_server_inside_sets_and_after_restores_the_environment(
         assert given.kind == "given"
         assert given.api_url == os.environ["PREFECT_API_URL"] == prefect_server.api_url
         assert os.environ["PREFECT_API_KEY"] == "key"
-        assert os.environ["PREFECT_HOME"] == str(folders_of(server_scratch).root)
+        assert os.environ["PREFECT_HOME"] == str(run_folders(server_scratch).root)
     assert dict(os.environ) == before
     assert lines == [f"Prefect server: {prefect_server.api_url}"]
 
@@ -149,51 +163,50 @@ def test_use_server_inside_sets_and_after_restores_the_environment(
 @pytest.mark.prefect
 @pytest.mark.usefixtures("no_given_server")
 def test_server_start_twice_at_once_is_one_server_that_later_runs_find(
-    prefect_server: ServerHandle, server_scratch: Path
+    prefect_server: ServerHandle, tmp_path: Path
 ) -> None:
-    """Parallel starts make one server; a run uses it; stop ends all of it."""
+    """Parallel starts make one server; a run uses it whatever its scratch; stop ends all of it."""
     code = "from coldrun.cli.main import main; main()"
     try:
-        starts = [
-            _run_python(code, "server", "start", "--json", "--scratch", server_scratch)
-            for _ in range(2)
-        ]
+        starts = [_run_python(code, "server", "start", "--json") for _ in range(2)]
         outputs = [start.communicate(timeout=200)[0] for start in starts]
         assert [start.returncode for start in starts] == [0, 0]
         statuses = [ServerStatus(**json.loads(output.splitlines()[-1])) for output in outputs]
-        assert statuses[0] == statuses[1] == server_status(server_scratch)
+        assert statuses[0] == statuses[1] == server_status()
         assert statuses[0].pid is not None
         assert os.getsid(statuses[0].pid) == statuses[0].pid
 
         lines: list[str] = []
-        with use_server(server_scratch, verbose=False, announce=lines.append) as found:
+        with use_server(tmp_path / "another", verbose=False, announce=lines.append) as found:
             assert found.kind == "running"
             assert found.api_url == statuses[0].api_url
         assert lines == [f"Prefect server: {statuses[0].ui_url}"]
     finally:
-        stop = _run_python(code, "server", "stop", "--scratch", server_scratch)
+        stop = _run_python(code, "server", "stop")
         said = stop.communicate(timeout=60)[0]
     assert said == f"Stopped the Prefect server (process {statuses[0].pid}).\n"
     assert not psutil.pid_exists(statuses[0].pid)
-    assert not server_status(server_scratch).is_running
+    assert not server_status().is_running
 
 
 @pytest.mark.parametrize("pid", [os.getpid(), 2**22 - 3], ids=["reused", "dead"])
-def test_server_status_stale_state_file_is_removed(tmp_path: Path, pid: int) -> None:
+def test_server_status_stale_state_file_is_removed(own_state: StateFolder, pid: int) -> None:
     """A file that names a process which is gone, or which is another one, counts as none."""
-    folders = prepare(tmp_path)
+    folders = own_state
     stale = Running(pid=pid, port=1, created=time.time(), prefect_version="3.9.1")
     folders.state.write_text(json.dumps(dataclasses.asdict(stale)))
-    assert not server_status(tmp_path).is_running
+    assert not server_status().is_running
     assert not folders.state.exists()
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", '{"pid": 1}'])
-def test_server_status_unreadable_state_file_is_removed(tmp_path: Path, content: str) -> None:
+def test_server_status_unreadable_state_file_is_removed(
+    own_state: StateFolder, content: str
+) -> None:
     """A damaged file is no reason to fail."""
-    folders = prepare(tmp_path)
+    folders = own_state
     folders.state.write_text(content)
-    assert not server_status(tmp_path).is_running
+    assert not server_status().is_running
     assert not folders.state.exists()
 
 
@@ -251,14 +264,14 @@ def test_use_server_given_url_without_http_is_refused(
 
 @pytest.mark.usefixtures("no_given_server")
 def test_own_server_that_ends_while_starting_names_its_log(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, own_state: StateFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The error holds the exit code, the last line and the log, and the template is dropped."""
     program = tmp_path / "server_process.py"
     program.write_text("import sys; print('no such thing'); sys.exit(7)")
     monkeypatch.setattr(server_launch, "PROGRAM", program)
     folders = prepare(tmp_path)
-    with closing(sqlite3.connect(folders.template)) as database:
+    with closing(sqlite3.connect(own_state.template)) as database:
         database.execute("CREATE TABLE anything (a)")
     with (
         pytest.raises(ColdrunError) as caught,
@@ -268,7 +281,7 @@ def test_own_server_that_ends_while_starting_names_its_log(
     (log,) = folders.logs.iterdir()
     assert "exit code 7" in str(caught.value)
     assert f"its log is {log} and ends with: no such thing" in str(caught.value)
-    assert not folders.template.exists()
+    assert not own_state.template.exists()
     assert not list(folders.own.iterdir())
 
 
@@ -287,7 +300,7 @@ def test_own_server_left_before_it_is_ready_is_killed(tmp_path: Path) -> None:
         fail_in_context()
     assert len(found) == 1
     assert not found[0].is_running()
-    assert not list(folders_of(tmp_path).own.iterdir())
+    assert not list(run_folders(tmp_path).own.iterdir())
 
 
 def test_launch_damaged_template_is_thrown_away(tmp_path: Path) -> None:
@@ -314,6 +327,30 @@ def test_prepare_scratch_read_only_says_which_option(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StorageError, match=r"scratch folder .*/file/x .*--scratch"):
         prepare(tmp_path / "file" / "x")
+
+
+def test_prepare_state_read_only_says_which_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A state folder that cannot be made is named with the way out, and is private where it can."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "file" / "x"))
+    with pytest.raises(StorageError, match=r"state folder .*/file/x .*COLDRUN_STATE"):
+        prepare_state()
+    monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "mine"))
+    assert prepare_state().root.stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.usefixtures("no_given_server")
+def test_own_server_starts_without_a_state_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run needs nothing that stays: a HOME that cannot be written does not stop it."""
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "file" / "x"))
+    with use_server(tmp_path, verbose=False, announce=lambda _: None, is_awaited=False) as server:
+        assert server.kind == "own"
+    assert not server_status().is_running
 
 
 def test_prepare_folders_of_dead_processes_are_removed(tmp_path: Path) -> None:
@@ -350,13 +387,14 @@ def test_flows_server_import_leaves_prefect_out() -> None:
         assert python.communicate()[0] == "False\n"
 
 
-def test_server_command_without_a_server_says_how_to_start_one(tmp_path: Path) -> None:
+def test_server_command_without_a_server_says_how_to_start_one(own_state: StateFolder) -> None:
     """`status` and `stop` are answers, not failures, where nothing runs."""
     runner = CliRunner()
-    status = runner.invoke(command, ["status", "--scratch", str(tmp_path)])
+    status = runner.invoke(command, ["status"])
     assert status.exit_code == 0
     assert status.stdout == "No server is running. `coldrun server start` starts one.\n"
-    stop = runner.invoke(command, ["stop", "--scratch", str(tmp_path)])
+    stop = runner.invoke(command, ["stop"])
     assert (stop.exit_code, stop.stdout) == (0, "No server was running.\n")
-    machine = runner.invoke(command, ["status", "--json", "--scratch", str(tmp_path)])
+    machine = runner.invoke(command, ["status", "--json"])
     assert json.loads(machine.stdout)["is_running"] is False
+    assert json.loads(machine.stdout)["database"].startswith(str(own_state.root))
