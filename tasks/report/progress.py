@@ -12,6 +12,7 @@ from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
+from rich.segment import ControlType, Segment
 from rich.text import Text
 
 from coldrun.tasks.plain import counted
@@ -22,6 +23,10 @@ PLAIN_EVERY_SECONDS = 10.0
 REFRESHES_PER_SECOND = 8
 SHORTEST_BAR, LONGEST_BAR = 8, 40
 """Columns of the bar; where there is no room for the shortest, there is none."""
+
+DELETE_ROWS = Segment("\x1b[9M", None, [(ControlType.ERASE_IN_LINE, 9)])
+"""From the cursor on; erasing all below would, in tmux, push it into what was scrolled out."""
+RETURN = Segment("\r", None, [(ControlType.CARRIAGE_RETURN,)])
 
 
 class Display(Protocol):
@@ -111,19 +116,25 @@ class _LiveLine:
 
     def phase(self, name: str) -> None:
         self._work.begin(name)
+        self._live.refresh()
 
     def update(self, progress: Progress) -> None:
         self._work.update(progress)
 
     def note(self, line: str) -> None:
-        self._work.begin(line)
+        self.phase(line)
 
     def close(self) -> None:
         self._live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console
+        # The cursor waits where the line begins: the ^C that a terminal echoes there needs no
+        # second row, and where a window that gets narrower breaks the line, the cursor stays in
+        # the first row of it, so that all of them are deleted.
+        yield DELETE_ROWS
         yield progress_line(self._work, options.max_width, is_ascii=options.ascii_only)
+        yield RETURN
 
 
 class _PlainLines:
