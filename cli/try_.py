@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import hashlib
+import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -101,9 +102,10 @@ def command(
     name = Path(source.rstrip("/")).name.removesuffix(".git") or "try"
     config_path = _write_config(folder, name, text)
     console.print(f"picked base {base.commit}, head {tip.commit}", soft_wrap=True)
-    console.print(f"the same again: coldrun run {config_path}, which says", soft_wrap=True)
+    console.print_command("the same again:", shlex.join(["coldrun", "run", str(config_path)]))
+    console.print("which says:", soft_wrap=True)
     for line in text.splitlines():
-        console.print(f"  {line}", soft_wrap=True, style="dim", markup=False)
+        console.print_whole(f"  {line}", style="dim")
 
     from coldrun.tasks.config import load_config
 

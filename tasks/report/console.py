@@ -52,7 +52,11 @@ class PeopleConsole(Console):
     def print_command(self, words: str, command: str) -> None:
         """Print a command to copy, on a line of its own that nothing breaks."""
         self.print(words, soft_wrap=True)
-        super().print(f"  {command}", soft_wrap=True)
+        self.print_whole(f"  {command}")
+
+    def print_whole(self, line: str, **options: Any) -> None:
+        """Print a line to copy: where it is too long, the terminal alone breaks it."""
+        super().print(line, soft_wrap=True, **options)
 
 
 def break_lines(text: Text, width: int) -> Iterator[Text]:
