@@ -41,15 +41,90 @@ class Frame(NamedTuple):
     rows: tuple[str, ...]
     cursor_row: int
 
+    @property
+    def bar(self) -> str:
+        """The live line."""
+        return self.rows[self.cursor_row]
 
-class Terminal:
-    """A pseudo-terminal of a given size in which one command runs.
+
+class Screen:
+    """The screen of a terminal of a given size, with what was scrolled out of it.
 
     Attributes:
-        screen: What is on the screen, with what was scrolled out of it.
-        raw: All that the command has written.
         frames: Every picture that the live line was part of.
+    """
+
+    def __init__(self, columns: int, rows: int = 24) -> None:
+        self._screen = pyte.HistoryScreen(columns, rows, history=HISTORY_LINES)
+        self._stream = pyte.ByteStream(self._screen)
+        self._pending = b""
+        self.frames: list[Frame] = []
+
+    def feed(self, data: bytes) -> None:
+        """Show what was written."""
+        *drawn, rest = REDRAWN.split(self._pending + data)
+        for part in drawn:
+            self._stream.feed(part)
+            rows = tuple(row.rstrip() for row in self._screen.display)
+            self.frames.append(Frame(rows, self._screen.cursor.y))
+            self._stream.feed(b"\r")
+        whole = CUT_SHORT.sub(b"", rest)
+        self._stream.feed(whole)
+        self._pending = rest[len(whole) :]
+
+    def finish(self) -> None:
+        """Show what could have become more."""
+        self._stream.feed(self._pending)
+        self._pending = b""
+
+    def resize(self, columns: int) -> None:
+        """Make it wider or narrower.
+
+        As most terminals do, it breaks the row with the cursor where that is too long now, and
+        the cursor stays at its character.
+        """
+        self.finish()
+        cursor = self._screen.cursor
+        row, at = self._screen.display[cursor.y].rstrip(), cursor.x
+        self._screen.resize(columns=columns)
+        parts = [row[start : start + columns] for start in range(columns, len(row), columns)]
+        for part in parts:
+            self._stream.feed(f"\r\n{part}".encode())
+        if rows_up := len(parts) - at // columns:
+            self._screen.cursor_up(rows_up)
+        self._screen.cursor_to_column(at % columns + 1)
+
+    @property
+    def columns(self) -> int:
+        """How wide it is."""
+        return int(self._screen.columns)
+
+    @property
+    def height(self) -> int:
+        """How many rows are seen at once."""
+        return int(self._screen.lines)
+
+    @property
+    def has_cursor(self) -> bool:
+        """Whether the cursor can be seen."""
+        return not self._screen.cursor.hidden
+
+    @property
+    def rows(self) -> list[str]:
+        """Every row, padded, from the first that was scrolled out to the last on the screen."""
+        columns = range(self.columns)
+        gone = ["".join(row[x].data for x in columns) for row in self._screen.history.top]
+        return [*gone, *self._screen.display]
+
+
+class Terminal:
+    """A pseudo-terminal in which one command runs, before somebody who looks at its screen.
+
+    Attributes:
+        screen: What is seen.
+        raw: All that the command has written.
         exit_code: None until `finish`.
+        has_restored_settings: Whether echo, line editing and signals are as before.
     """
 
     def __init__(
@@ -57,16 +132,13 @@ class Terminal:
         *arguments: str | Path,
         environment: Mapping[str, str],
         columns: int = 80,
-        rows: int = 24,
         redirection: str = "",
     ) -> None:
         """Start `coldrun` with these arguments; `redirection` is the shell's, such as `2> file`."""
-        self.screen = pyte.HistoryScreen(columns, rows, history=HISTORY_LINES)
-        self._stream = pyte.ByteStream(self.screen)
-        self._pending = b""
+        self.screen = Screen(columns)
         self.raw = b""
-        self.frames: list[Frame] = []
         self.exit_code: int | None = None
+        self.has_restored_settings: bool | None = None
         command = shlex.join([sys.executable, "-c", COLDRUN, *map(str, arguments)])
         with warnings.catch_warnings():
             # newer Pythons warn of any fork beside threads; this one calls exec at once
@@ -74,7 +146,7 @@ class Terminal:
             self._child = pexpect.spawn(
                 "sh",
                 ["-c", f"exec {command} {redirection}"],
-                dimensions=(rows, columns),
+                dimensions=(self.screen.height, columns),
                 env=dict(environment),
                 timeout=PATIENCE_SECONDS,
             )
@@ -84,40 +156,19 @@ class Terminal:
     def write(self, data: bytes) -> None:
         """Take what the command has written; called by pexpect."""
         self.raw += data
-        *drawn, rest = REDRAWN.split(self._pending + data)
-        for part in drawn:
-            self._stream.feed(part)
-            rows = tuple(row.rstrip() for row in self.screen.display)
-            self.frames.append(Frame(rows, self.screen.cursor.y))
-            self._stream.feed(b"\r")
-        whole = CUT_SHORT.sub(b"", rest)
-        self._stream.feed(whole)
-        self._pending = rest[len(whole) :]
+        self.screen.feed(data)
 
     def flush(self) -> None:
         """Nothing is held back; called by pexpect."""
 
-    def wait_for(self, pattern: str) -> str:
-        """Read on until the command has written this; give what matched."""
+    def wait_for(self, pattern: str) -> None:
+        """Read on until the command has written this."""
         self._child.expect(pattern.encode())
-        return str(self._child.match[0].decode())
 
     def resize(self, columns: int) -> None:
-        """Make the window wider or narrower, as its frame is dragged.
-
-        As most terminals do, it breaks the row with the cursor where that is too long now, and
-        the cursor stays at its character.
-        """
-        cursor = self.screen.cursor
-        row, at = self.screen.display[cursor.y].rstrip(), cursor.x
-        self.screen.resize(columns=columns)
-        parts = [row[start : start + columns] for start in range(columns, len(row), columns)]
-        for part in parts:
-            self._stream.feed(f"\r\n{part}".encode())
-        if rows_up := len(parts) - at // columns:
-            self.screen.cursor_up(rows_up)
-        self.screen.cursor_to_column(at % columns + 1)
-        self._child.setwinsize(self.screen.lines, columns)
+        """Make the window wider or narrower, as its frame is dragged."""
+        self.screen.resize(columns)
+        self._child.setwinsize(self.screen.height, columns)
 
     def interrupt(self) -> None:
         """Press Ctrl-C."""
@@ -126,27 +177,19 @@ class Terminal:
     def finish(self) -> Terminal:
         """Read to the end, and take the exit code."""
         self._child.expect(pexpect.EOF)
-        self._stream.feed(self._pending)
+        self.screen.finish()
         self.has_restored_settings = self._terminal_settings() == self._settings
         self._child.close()
         self.exit_code = self._child.exitstatus
         return self
 
     def _terminal_settings(self) -> list[Any]:
-        """Echo, line editing, signals: what a program may leave in disorder."""
         return termios.tcgetattr(self._child.child_fd)
-
-    @property
-    def rows(self) -> list[str]:
-        """Every row, from the first that was scrolled out to the last on the screen."""
-        columns = range(self.screen.columns)
-        gone = ["".join(row[x].data for x in columns) for row in self.screen.history.top]
-        return [row.rstrip() for row in [*gone, *self.screen.display]]
 
     @property
     def text(self) -> str:
         """All rows; what the terminal has broken is broken here."""
-        return "\n".join(self.rows).rstrip()
+        return "\n".join(row.rstrip() for row in self.screen.rows).rstrip()
 
     @property
     def lines(self) -> list[str]:
@@ -159,8 +202,7 @@ class Terminal:
     @property
     def bars(self) -> list[str]:
         """The distinct live lines, in the order in which they were seen."""
-        seen = (frame.rows[frame.cursor_row] for frame in self.frames)
-        return list(dict.fromkeys(row for row in seen if row))
+        return list(dict.fromkeys(frame.bar for frame in self.screen.frames if frame.bar))
 
     @property
     def phases(self) -> set[str]:
@@ -168,15 +210,15 @@ class Terminal:
         return {phase for phase in PHASES for bar in self.bars if bar.startswith(phase)}
 
 
-def stale_bars(terminal: Terminal) -> list[str]:
+def stale_bars(screen: Screen) -> list[str]:
     """What the live line has left behind: beside itself in any picture, or at the end."""
     beside = [
         row
-        for frame in terminal.frames
+        for frame in screen.frames
         for number, row in enumerate(frame.rows)
         if number != frame.cursor_row and BAR.fullmatch(row)
     ]
-    return beside + [row for row in terminal.rows if BAR.fullmatch(row)]
+    return beside + [row for row in map(str.rstrip, screen.rows) if BAR.fullmatch(row)]
 
 
 def broken_words(terminal: Terminal) -> list[str]:
@@ -205,9 +247,9 @@ def assert_is_tidy(terminal: Terminal, exit_code: int, *expected: str) -> None:
         assert text in terminal.text
     assert "Traceback" not in terminal.text
     assert "Error" not in terminal.text
-    assert stale_bars(terminal) == []
+    assert stale_bars(terminal.screen) == []
     assert broken_words(terminal) == []
-    assert not terminal.screen.cursor.hidden
+    assert terminal.screen.has_cursor
     assert terminal.has_restored_settings
 
 

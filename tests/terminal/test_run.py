@@ -46,4 +46,4 @@ def test_run_in_a_dumb_terminal_writes_plain_lines(gated: GatedLab, show: Show) 
 
     assert_is_tidy(terminal, 0, "executed 24", "reader")
     assert b"\x1b" not in terminal.raw
-    assert terminal.frames == []
+    assert terminal.screen.frames == []

@@ -44,7 +44,7 @@ def test_run_with_stderr_in_a_file_prints_the_report_on_a_wide_terminal(
     ).finish()
 
     assert_is_tidy(terminal, 0, "executed 24", "reader")
-    assert terminal.frames == []
+    assert terminal.screen.frames == []
     assert "\x1b" not in file.read_text()
     assert "\r" not in file.read_text()
 
