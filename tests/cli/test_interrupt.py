@@ -92,7 +92,7 @@ def test_interrupted_run_lands_what_finished_and_resumes_with_the_printed_comman
     assert lab.select("SELECT status, executed, planned FROM runs") == [
         {"status": "interrupted", "executed": 5, "planned": 12}
     ]
-    printed = re.search(r"continue with: coldrun (run .+ --resume \S+)", stderr)
+    printed = re.search(r"continue with:\s+coldrun (run .+ --resume \S+)", stderr)
     assert printed is not None, stderr
     assert run_id in printed[1]
 
