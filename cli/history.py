@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coldrun.cli.evaluating import INTERRUPTED, InterruptedRunError, run_flow
 from coldrun.cli.options import Function, Outputs, check_output, write_output
-from coldrun.tasks.plain import counted
+from coldrun.tasks.plain import counted, cut_text
 
 if TYPE_CHECKING:
     from coldrun.flows.evaluate import Control
@@ -117,7 +117,7 @@ class PointTeller:
 
     def tell(self, event: PointEvent) -> None:
         """Print one line for one event."""
-        name = f"{event.commit.commit[:12]} {event.commit.subject[:60]}"
+        name = f"{event.commit.commit[:12]} {cut_text(event.commit.subject, 60)}"
         match event.state:
             case "begins":
                 of = ""

@@ -234,12 +234,7 @@ def _tell(opened: OpenedPart, outputs: Outputs) -> None:
 
 
 def _print_table(result: Mapping[str, Any], console: Console) -> None:
-    from rich.text import Text
-
     from coldrun.tasks.report.sealed import result_cells, result_headers
-    from coldrun.tasks.report.terminal import make_table
+    from coldrun.tasks.report.tables import print_table
 
-    table = make_table(result_headers(result))
-    for cells in result_cells(result):
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
+    print_table(console, result_headers(result), result_cells(result))

@@ -37,8 +37,6 @@ def command(
     warehouse: Path,
 ) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
-    from rich.text import Text
-
     from coldrun.tasks.report.runs import (
         HEADERS,
         list_runs,
@@ -47,17 +45,14 @@ def command(
         runs_markdown,
         unfinished_line,
     )
-    from coldrun.tasks.report.terminal import make_table
+    from coldrun.tasks.report.tables import print_table
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     console = outputs.people
     if rows:
-        table = make_table(HEADERS, text_columns=3)
-        for row in rows:
-            table.add_row(*(Text(cell) for cell in run_cells(row)))
-        console.print(table)
+        print_table(console, HEADERS, map(run_cells, rows), text_columns=3)
     elif not unfinished:
         console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
     for run_id in unfinished:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import errno
 import io
 import os
@@ -13,6 +14,22 @@ if TYPE_CHECKING:
 
 
 STDOUT, STDERR = 1, 2
+
+SPELLED_OUT = "coldrun-spelled-out"
+_SPELLING = {
+    "·": "|",
+    "−": "-",
+    "–": "-",
+    "─": "-",
+    "━": "-",
+    "≤": "<=",
+    "≥": ">=",
+    "→": "->",
+    "×": "x",
+    "±": "+/-",
+    "…": "...",
+}
+"""How signs are written in ASCII alone; nobody reads an escape for `≤`."""
 
 
 class _Unheard(io.FileIO):
@@ -42,9 +59,11 @@ def outlive_readers() -> None:
 
     A run that has asked for an hour must land, and exit with its verdict's code, also when its
     report is piped into something that reads one line. A stream that was closed from the start is
-    opened on nothing, so that no file of ours gets its number. Streams that somebody else has put
-    in place, as tests do, are left alone.
+    opened on nothing, so that no file of ours gets its number. A stream whose encoding lacks a
+    character is given another one instead of an error. Streams that somebody else has put in
+    place, as tests do, are left alone.
     """
+    codecs.register_error(SPELLED_OUT, _spell_out)
     for number, name in ((STDOUT, "stdout"), (STDERR, "stderr")):
         stream = getattr(sys, name)
         if stream is None:
@@ -54,11 +73,27 @@ def outlive_readers() -> None:
             unheard = io.TextIOWrapper(
                 io.BufferedWriter(_Unheard(stream.fileno(), "w", closefd=False)),
                 encoding=stream.encoding,
-                errors=stream.errors,
+                errors=stream.errors if is_utf_8(stream.encoding) else SPELLED_OUT,
                 line_buffering=stream.line_buffering,
                 write_through=stream.write_through,
             )
             setattr(sys, name, unheard)
+
+
+def is_utf_8(encoding: str) -> bool:
+    """Whether an encoding has all characters."""
+    return codecs.lookup(encoding).name == "utf-8"
+
+
+def _spell_out(error: UnicodeError) -> tuple[str, int]:
+    """Take the place of characters that an encoding lacks, as an error handler of `codecs`."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    spelling = _SPELLING.get(error.object[error.start])
+    if spelling is None:
+        escaped, end = codecs.backslashreplace_errors(error)
+        return str(escaped), end
+    return spelling, error.start + 1
 
 
 def _fill(number: int) -> None:

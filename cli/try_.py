@@ -171,7 +171,7 @@ def command(
     if is_full:
         console.print(f"picked base {base.commit}, head {tip.commit}", soft_wrap=True)
         for line in text.splitlines():
-            console.print(f"  {line}", soft_wrap=True, style="dim")
+            console.print_whole(f"  {line}", style="dim")
 
     from coldrun.tasks.config import load_config
 

@@ -278,10 +278,7 @@ def _own_server(
         stack.callback(shutil.rmtree, home, ignore_errors=True)
         server = launch(home, log=log, template=state.template, is_guarded=True)
         stack.callback(server.kill)
-        announce(
-            "Starting a Prefect server for this run, about 8 s (`coldrun server start` keeps one "
-            "running, with a user interface)"
-        )
+        announce("starting a Prefect server, about 8 s; `coldrun server start` keeps one")
 
         def wait() -> None:
             nonlocal is_ready

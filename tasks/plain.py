@@ -24,6 +24,11 @@ def one_line(text: str) -> str:
     return plain_text(" ".join(text.splitlines()))
 
 
+def cut_text(text: str, most: int) -> str:
+    """`text` in at most so many characters; an ellipsis says that there was more."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def counted(number: int, one: str, many: str | None = None) -> str:
     """A number with its noun: "1 task", "2 tasks"; `many` is for what takes no s."""
     return f"{number} {noun(number, one, many)}"

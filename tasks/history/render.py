@@ -9,9 +9,9 @@ from rich.text import Text
 
 from coldrun.tasks.history.model import History, HistoryPoint, HistoryStep, StepChange
 from coldrun.tasks.history.parts import floor_words, p_text, tasks_text, tasks_words
-from coldrun.tasks.plain import counted
+from coldrun.tasks.plain import counted, cut_text
 from coldrun.tasks.report.markdown import bullets, inert, table_lines
-from coldrun.tasks.report.terminal import make_table
+from coldrun.tasks.report.tables import print_table
 from coldrun.tasks.report.words import panel_words
 
 SHOWN_TASKS = 12
@@ -31,20 +31,24 @@ def print_history(history: History, console: Console) -> None:
     for number, line in enumerate(_head(history, is_short=True)):
         _print(console, line, "bold" if number == 0 else "")
     console.print()
-    table = make_table(_point_headers(history))
-    for point in history.points:
-        style = "" if point.status == "measured" else "dim"
-        table.add_row(*(Text(cell) for cell in _point_cells(history, point)), style=style)
-    console.print(table)
+    print_table(
+        console,
+        _point_headers(history),
+        [_point_cells(history, point) for point in history.points],
+        text_columns=3,
+        prose=[1],
+        styles=["" if point.status == "measured" else "dim" for point in history.points],
+    )
     if history.steps:
         console.print()
-        table = make_table(_step_headers(history))
-        for step in history.steps:
-            table.add_row(
-                *(Text(cell) for cell in _step_cells(history, step)),
-                style=_STYLES.get(step.status, ""),
-            )
-        console.print(table)
+        print_table(
+            console,
+            _step_headers(history),
+            [_step_cells(history, step) for step in history.steps],
+            text_columns=3,
+            prose=[1],
+            styles=[_STYLES.get(step.status, "") for step in history.steps],
+        )
     for line in _tail(history):
         _print(console, line, "yellow" if line.startswith("warning") else "")
 
@@ -118,7 +122,7 @@ def _point_headers(history: History) -> list[str]:
 def _point_cells(history: History, point: HistoryPoint) -> list[str]:
     measures = next((list(item.measures) for item in history.points if item.measures), [])
     others = [arm for arm in history.roles if arm != history.arm]
-    cells = [point.commit[:12], _shorten(point.subject), _status(point)]
+    cells = [point.commit[:12], cut_text(point.subject, SUBJECT), _status(point)]
     if point.status != "measured":
         return cells + ["·"] * (len(measures) + len(others)) + [_seconds(point)]
     primary = point.measures[history.primary]
@@ -159,10 +163,6 @@ def _seconds(point: HistoryPoint) -> str:
     return "" if point.wall_seconds is None else f"{point.wall_seconds:.1f}"
 
 
-def _shorten(text: str) -> str:
-    return text if len(text) <= SUBJECT else f"{text[: SUBJECT - 1]}…"
-
-
 def _step_headers(history: History) -> list[str]:
     measures = list(history.steps[0].measures)
     return ["step", "subject", "status", f"{measures[0]} +/−", "95 %", "p", *_rest(measures), "s"]
@@ -176,7 +176,7 @@ def _step_cells(history: History, step: HistoryStep) -> list[str]:
     primary = step.measures[history.primary]
     return [
         f"{step.from_[:7]}..{step.to[:7]}",
-        _shorten(step.subject),
+        cut_text(step.subject, SUBJECT),
         step.status,
         _moves(primary),
         f"[{primary.low:+.1f}, {primary.high:+.1f}]",

@@ -10,7 +10,7 @@ from rich.text import Text
 from coldrun.tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
 from coldrun.tasks.history.parts import p_text, tasks_text, total_text
 from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
-from coldrun.tasks.report.terminal import make_table
+from coldrun.tasks.report.tables import print_table
 
 HEADERS = ["arm", "measure", "before", "after", "Δ tasks", "95 %", "up", "down", "p"]
 SHOWN_TASKS = 20
@@ -22,10 +22,7 @@ def print_comparison(comparison: Comparison, console: Console) -> None:
         console.print(Text(line), soft_wrap=True)
     console.print(Text(comparison.verdict, style="bold"), soft_wrap=True)
     console.print()
-    table = make_table(HEADERS)
-    for cells in _rows(comparison):
-        table.add_row(*(Text(cell) for cell in cells))
-    console.print(table)
+    print_table(console, HEADERS, _rows(comparison))
     for line in _tail(comparison):
         style = "yellow" if line.startswith("warning") else ""
         console.print(Text(line, style=style), soft_wrap=True)

@@ -13,7 +13,7 @@ from coldrun.tasks.history.parts import p_text, tasks_text
 from coldrun.tasks.history.trend import Trend, TrendPoint
 from coldrun.tasks.plain import counted
 from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
-from coldrun.tasks.report.terminal import make_table
+from coldrun.tasks.report.tables import print_table
 from coldrun.tasks.report.words import short_digest
 
 SUBJECT = 48
@@ -22,10 +22,13 @@ SUBJECT = 48
 def print_trend(trend: Trend, console: Console) -> None:
     """Print the points, the steps that a test supports, and the lines to hold against them."""
     console.print(Text(_title(trend), style="bold"), soft_wrap=True)
-    table = make_table(_headers(trend))
-    for point in trend.points:
-        table.add_row(*(Text(cell) for cell in _cells(trend, point)))
-    console.print(table)
+    print_table(
+        console,
+        _headers(trend),
+        [_cells(trend, point) for point in trend.points],
+        text_columns=4,
+        prose=[_headers(trend).index("subject")],
+    )
     for line in _tail(trend):
         console.print(Text(line), soft_wrap=True)
 

@@ -56,9 +56,9 @@ class PeopleConsole(Console):
         self.print(words, soft_wrap=True)
         self.print_whole(f"  {command}")
 
-    def print_whole(self, line: str | Text) -> None:
-        """Print a line that nothing breaks: a command to copy, a row of a drawing."""
-        super().print(line, soft_wrap=True)
+    def print_whole(self, line: str | Text, **options: Any) -> None:
+        """Print a line to copy, or a row of a drawing: the terminal alone breaks it."""
+        super().print(line, soft_wrap=True, **options)
 
 
 def break_lines(text: Text, width: int) -> Iterator[Text]:

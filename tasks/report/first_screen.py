@@ -13,7 +13,7 @@ from typing import Literal
 
 from coldrun.tasks.analyse.evidence import Verdict
 from coldrun.tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
-from coldrun.tasks.plain import counted
+from coldrun.tasks.plain import counted, cut_text
 from coldrun.tasks.report.model import ArmPart, Report
 from coldrun.tasks.report.words import (
     MEASURED_NOTHING,
@@ -262,12 +262,12 @@ def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line
     header = f"{top:{left}}{_axis(most, plot)}" if is_drawn else top
     yield Line(header, "dim", is_whole=True)
     for arm in arms:
-        row = f"{_cut(arm.name, names):{names}}  {values[arm.name]:>{numbers}}"
+        row = f"{cut_text(arm.name, names):{names}}  {values[arm.name]:>{numbers}}"
         row += f"  {'null' if arm.role == 'null' else '':4} "
         part = arm.measures[measure]
         if arm.is_withheld:
             drawn = withheld_word(report, arm)
-            row = row if is_drawn else f"{_cut(arm.name, names)}  "
+            row = row if is_drawn else f"{cut_text(arm.name, names)}  "
         elif is_drawn:
             drawn = _whiskers(part, plot, is_ascii=is_ascii)
         else:
@@ -316,10 +316,6 @@ def _whiskers(part: MeasurePart, columns: int, *, is_ascii: bool) -> str:
     row[low], row[high] = left, right
     row[at] = dot
     return "".join(row)
-
-
-def _cut(text: str, columns: int) -> str:
-    return text if len(text) <= columns else text[: columns - 1] + "…"
 
 
 # --- where it comes from, what to do next -------------------------------------------------------

@@ -12,9 +12,9 @@ from rich.text import Text
 from coldrun.tasks.config import Config
 from coldrun.tasks.freeze.distribution import Distribution
 from coldrun.tasks.freeze.freeze import FrozenResult
-from coldrun.tasks.plain import counted
+from coldrun.tasks.plain import counted, cut_text
 from coldrun.tasks.report.markdown import outline, table_lines
-from coldrun.tasks.report.terminal import make_table
+from coldrun.tasks.report.tables import print_table
 
 SHOWN = 72
 """Characters of an answer that are shown."""
@@ -26,11 +26,8 @@ def print_frozen(config: Config, result: FrozenResult, console: Console) -> None
         console.print(
             Text(line, style="yellow" if line.startswith("warning") else ""), soft_wrap=True
         )
-    table = make_table(_null_headers(config), text_columns=1)
-    for cells in _null_cells(result):
-        table.add_row(*cells)
     console.print()
-    console.print(table)
+    print_table(console, _null_headers(config), _null_cells(result), text_columns=1)
 
 
 def frozen_markdown(config: Config, result: FrozenResult) -> str:
@@ -101,11 +98,7 @@ def _distribution_lines(when: str, spread: Distribution) -> Iterator[str]:
         yield f"  {spread.names_gold_share:.0%} of the queries name a gold file"
     yield "  commonest answers:"
     for answer in spread.commonest_answers:
-        yield f"    {answer.count:5d}  {_shorten(' + '.join(answer.answer) or '(empty)')}"
+        yield f"    {answer.count:5d}  {cut_text(' + '.join(answer.answer) or '(empty)', SHOWN)}"
     yield "  commonest gold items:"
     for item in spread.commonest_items:
-        yield f"    {item.count:5d}  {_shorten(item.item)}"
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+        yield f"    {item.count:5d}  {cut_text(item.item, SHOWN)}"

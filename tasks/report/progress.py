@@ -12,6 +12,7 @@ from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
+from rich.segment import ControlType, Segment
 from rich.text import Text
 
 from coldrun.tasks.plain import counted
@@ -22,6 +23,10 @@ PLAIN_EVERY_SECONDS = 10.0
 REFRESHES_PER_SECOND = 8
 SHORTEST_BAR, LONGEST_BAR = 8, 40
 """Columns of the bar; where there is no room for the shortest, there is none."""
+
+DELETE_ROWS = Segment("\x1b[9M", None, [(ControlType.ERASE_IN_LINE, 9)])
+"""From the cursor on; erasing all below would, in tmux, push it into what was scrolled out."""
+RETURN = Segment("\r", None, [(ControlType.CARRIAGE_RETURN,)])
 
 
 class Display(Protocol):
@@ -56,7 +61,10 @@ def show_progress(console: PeopleConsole) -> Iterator[Display]:
 
 @dataclass(slots=True)
 class Work:
-    """What is known of the work: its phase, since when, and the answers since it began to ask."""
+    """What is known of the work: its phase, since when, and the answers since it began to ask.
+
+    One thread draws it while others change it: whoever reads a field twice reads it once.
+    """
 
     phase: str = "starting"
     since: float = field(default_factory=time.monotonic)
@@ -77,15 +85,17 @@ class Work:
     @property
     def rate(self) -> float:
         """Answers a second in this phase."""
-        done = 0 if self.progress is None else self.progress.done - self.before
+        progress = self.progress
+        done = 0 if progress is None else progress.done - self.before
         return done / max(1e-3, time.monotonic() - self.since)
 
     @property
     def seconds_left(self) -> float | None:
         """How long the rest takes at this rate; None before there is one."""
-        if self.progress is None or self.rate <= 0:
+        progress, rate = self.progress, self.rate
+        if progress is None or rate <= 0:
             return None
-        return (self.progress.planned - self.progress.done) / self.rate
+        return (progress.planned - progress.done) / rate
 
 
 class _LiveLine:
@@ -106,19 +116,25 @@ class _LiveLine:
 
     def phase(self, name: str) -> None:
         self._work.begin(name)
+        self._live.refresh()
 
     def update(self, progress: Progress) -> None:
         self._work.update(progress)
 
     def note(self, line: str) -> None:
-        self._work.begin(line)
+        self.phase(line)
 
     def close(self) -> None:
         self._live.stop()
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         del console
+        # The cursor waits where the line begins: the ^C that a terminal echoes there needs no
+        # second row, and where a window that gets narrower breaks the line, the cursor stays in
+        # the first row of it, so that all of them are deleted.
+        yield DELETE_ROWS
         yield progress_line(self._work, options.max_width, is_ascii=options.ascii_only)
+        yield RETURN
 
 
 class _PlainLines:
@@ -157,41 +173,55 @@ class _PlainLines:
 def progress_line(work: Work, width: int, *, is_ascii: bool = False) -> Text:
     """What is known of the work, in one line of at most `width` columns.
 
-    Where there is no room for everything, the rate goes first, then the time left, then the bar.
+    Where there is no room for everything, the rate goes first, then the time left, the bar, the
+    failures.
     """
-    progress = work.progress
+    progress, phase, left, rate = work.progress, work.phase, work.seconds_left, work.rate
     line = Text(no_wrap=True, overflow="ellipsis", end="")
-    if progress is None or work.phase == "judging":
+    if progress is None or phase == "judging":
         seconds = time.monotonic() - work.since
-        line.append(work.phase, style="bold")
-        line.append(f" {seconds:.0f} s" if seconds >= 1 else "", style="dim")
+        clock = f" {seconds:.0f} s" if seconds >= 1 else ""
+        line.append(phase, style="bold")
+        line.truncate(max(0, width - len(clock)), overflow="ellipsis")
+        line.append(clock, style="dim")
         line.truncate(width)
         return line
-    left = work.seconds_left
-    parts = [
-        f"{progress.done} of {progress.planned}",
-        counted(progress.infra, "tool failure") if progress.infra else "",
-        "" if left is None else f"{_clock(left)} left",
-        f"{work.rate:.1f}/s",
-    ]
-    words = work.phase
-    room = width - len(words)
-    kept = []
-    for part in filter(None, parts):
-        if len(part) + 3 > room:
-            break
-        kept.append(part)
-        room -= len(part) + 3
-    line.append(words, style="bold").append(" ")
-    bar = min(LONGEST_BAR, room)
-    if bar >= SHORTEST_BAR:
+    failures = counted(progress.infra, "tool failure") if progress.infra else ""
+    clock = "" if left is None else f"{_clock(left)} left"
+    kept, bar = _fitting(
+        [f"{progress.done} of {progress.planned}", failures],
+        [clock, f"{rate:.1f}/s"],
+        room=width - len(phase),
+    )
+    line.append(phase, style="bold")
+    if bar:
         done, open_ = ("#", "-") if is_ascii else ("━", "─")
         full = bar * progress.done // max(1, progress.planned)
-        line.append(done * full, style="green").append(open_ * (bar - full), style="dim")
         line.append(" ")
-    line.append((" | " if is_ascii else " · ").join(kept))
+        line.append(done * full, style="green").append(open_ * (bar - full), style="dim")
+    line.append(" " if kept else "").append((" | " if is_ascii else " · ").join(kept))
     line.truncate(width)
     return line
+
+
+def _fitting(before: list[str], after: list[str], *, room: int) -> tuple[list[str], int]:
+    """The first parts for which there is room, and the columns of the bar.
+
+    The bar matters less than the parts `before` it, and more than those `after` it.
+    """
+    kept: list[str] = []
+    bar = 0
+    for part in [*filter(None, before), None, *filter(None, after)]:
+        columns = SHORTEST_BAR if part is None else len(part)
+        between = len(" · " if part and kept else " ")
+        if between + columns > room:
+            break
+        room -= between + columns
+        if part is None:
+            bar = columns
+        else:
+            kept.append(part)
+    return kept, min(LONGEST_BAR, bar + room) if bar else 0
 
 
 def _clock(seconds: float) -> str:

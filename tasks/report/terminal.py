@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 from coldrun.tasks.plain import one_line
@@ -17,9 +12,7 @@ from coldrun.tasks.report.cost_model import CostsPart
 from coldrun.tasks.report.first_screen import Style, first_screen
 from coldrun.tasks.report.model import Report
 from coldrun.tasks.report.strata import production_lines, stratum_line, stratum_table
-
-WIDEST = 1000
-"""Columns of a terminal on which nothing needs to break."""
+from coldrun.tasks.report.tables import print_table
 
 WIDEST_SCREEN = 100
 """Columns that the first screen takes of a wide terminal."""
@@ -55,7 +48,7 @@ def print_report(
     Raises:
         UsageError: The run has no such stratum; nothing is printed then.
     """
-    split = None if stratum is None else _stratum_table(report, stratum)
+    split = None if stratum is None else stratum_table(report, stratum)
     lines = first_screen(
         report,
         width=min(console.width, WIDEST_SCREEN),
@@ -73,7 +66,7 @@ def print_report(
     if split is not None and stratum is not None:
         console.print()
         _print(console, stratum_line(report, stratum))
-        console.print(split)
+        print_table(console, *split, text_columns=1)
 
 
 def _print_details(report: Report, console: Console) -> None:
@@ -87,7 +80,7 @@ def _print_details(report: Report, console: Console) -> None:
     for change in report.panel.changes_after_the_fact:
         _print(console, f"registered after the fact: {change}", "yellow")
     console.print()
-    console.print(_arm_table(console, report))
+    _print_arms(console, report)
     for gate in report.gates:
         style = {"beats_nulls": "green", "inconclusive": "yellow"}.get(gate.outcome, "red")
         _print(console, words.headline(report, gate), style)
@@ -96,7 +89,7 @@ def _print_details(report: Report, console: Console) -> None:
         _print(console, words.gate_line(report, gate))
         parts = [*gate.against, *gate.compared]
         cells = [words.gate_cells(part, report.counts.tasks) for part in parts]
-        console.print(_wide_table(console, words.GATE_HEADERS, cells))
+        print_table(console, words.GATE_HEADERS, cells)
     if report.ablations or report.usage:
         _print_effects(console, report)
     if report.costs is not None:
@@ -116,19 +109,17 @@ def _print_effects(console: Console, report: Report) -> None:
     rows = list(attribution_words.effect_rows(report))
     if rows:
         _print(console, attribution_words.effects_line(report))
-        console.print(_wide_table(console, attribution_words.EFFECT_HEADERS, rows))
+        print_table(console, attribution_words.EFFECT_HEADERS, rows)
 
 
 def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:
     console.print()
     _print(console, cost_words.USED_LINE)
-    console.print(_wide_table(console, cost_words.USED_HEADERS, cost_words.used_rows(costs)))
+    print_table(console, cost_words.USED_HEADERS, cost_words.used_rows(costs))
     console.print()
     _print(console, cost_words.cost_line(costs))
-    console.print(
-        _wide_table(
-            console, cost_words.cost_headers(costs), cost_words.cost_rows(costs), text_columns=1
-        )
+    print_table(
+        console, cost_words.cost_headers(costs), cost_words.cost_rows(costs), text_columns=1
     )
     for note in cost_words.cost_notes(report, costs):
         _print(console, note)
@@ -136,63 +127,21 @@ def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:
     if rows:
         console.print()
         _print(console, cost_words.pair_line(report, costs))
-        console.print(_wide_table(console, cost_words.PAIR_HEADERS, rows))
+        print_table(console, cost_words.PAIR_HEADERS, rows)
     for claim in cost_words.claim_lines(report, costs):
         _print(console, claim, "bold")
 
 
-def _wide_table(
-    console: Console, headers: list[str], rows: Iterable[list[str]], *, text_columns: int = 2
-) -> Table:
-    """A table whose cells break between words, and no number in two, where there is no room."""
-    cells = [list(row) for row in rows]
-    broken = ["\n".join(header.rsplit(" ", 1)) for header in headers]
-    table = _text_table(broken, cells, text_columns=text_columns)
-    for column in table.columns:
-        column.no_wrap = True
-    if (
-        Measurement.get(console, console.options.update(width=WIDEST), table).maximum
-        > console.width
-    ):
-        for place, column in enumerate(table.columns):
-            column.no_wrap = False
-            texts = [*broken[place].splitlines(), *(row[place] for row in cells)]
-            column.width = max((len(word) for text in texts for word in text.split()), default=0)
-    return table
-
-
-def _text_table(headers: list[str], rows: Iterable[list[str]], *, text_columns: int = 2) -> Table:
-    table = make_table(headers, text_columns=text_columns)
-    for cells in rows:
-        table.add_row(*(Text(cell) for cell in cells))
-    return table
-
-
-def _stratum_table(report: Report, stratum: str) -> Table:
-    return _text_table(*stratum_table(report, stratum), text_columns=1)
-
-
-def _arm_table(console: Console, report: Report) -> Table:
-    table = _wide_table(
-        console, words.arm_headers(report), [words.arm_cells(report, arm) for arm in report.arms]
+def _print_arms(console: Console, report: Report) -> None:
+    print_table(
+        console,
+        words.arm_headers(report),
+        [words.arm_cells(report, arm) for arm in report.arms],
+        styles=[
+            "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
+            for arm in report.arms
+        ],
     )
-    for row, arm in zip(table.rows, report.arms, strict=True):
-        row.style = "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
-    return table
-
-
-def make_table(headers: list[str], *, text_columns: int = 2) -> Table:
-    """A table without frames; the first columns are text, the others numbers."""
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
-    for number, header in enumerate(headers):
-        is_text = number < text_columns
-        table.add_column(
-            Text(header),
-            justify="left" if is_text else "right",
-            no_wrap=not is_text,
-            overflow="fold",
-        )
-    return table
 
 
 def _print(console: Console, line: str, style: str = "") -> None:
