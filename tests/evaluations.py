@@ -6,11 +6,16 @@ import json
 import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Sequence
+from contextlib import chdir
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from click.testing import CliRunner
+
+from coldrun.cli.main import main
 from coldrun.tasks.config import load_config
 from coldrun.tasks.freeze.check import check_config
 from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
@@ -29,7 +34,7 @@ from coldrun.tasks.run.conduct import (
 )
 from coldrun.tasks.run.execute import Progress
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
-from coldrun.warehouse.reader import connect, select_rows
+from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -204,6 +209,22 @@ class EvaluationLab:
             timeout=240,
             check=False,
         )
+
+    def invoke(
+        self, *arguments: str | Path, env: dict[str, str] | None = None
+    ) -> subprocess.CompletedProcess[str]:
+        """Call the command line in this process: as `coldrun`, without a second's imports.
+
+        What a real process would end with as a traceback is raised here. Warnings of the
+        warehouse are told as they are there; any other is an error, as in all tests.
+        """
+        words = [str(argument) for argument in arguments]
+        hidden = {name: None for name in os.environ if name.startswith("PREFECT")}
+        runner = CliRunner(env=hidden | self.environment() | (env or {}))
+        with chdir(self.root), warnings.catch_warnings():
+            warnings.simplefilter("default", UnreadableFileWarning)
+            done = runner.invoke(main, words, prog_name="coldrun", catch_exceptions=False)
+        return subprocess.CompletedProcess(words, done.exit_code, done.stdout, done.stderr)
 
     def environment(self) -> dict[str, str]:
         """The environment of `coldrun`: this lab's folders, and no server of somebody else's."""

@@ -22,7 +22,7 @@ def test_reports_of_a_single_task_say_nothing_of_one_tasks(tmp_path: Path) -> No
     lab = EvaluationLab(tmp_path).prepare(1, config=CONFIG)
     lab.run()
     said = [
-        lab.coldrun(*words).stdout
+        lab.invoke(*words).stdout
         for words in (
             ("freeze", lab.config),
             ("report", "last"),

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from coldrun.cli.main import main
 from tests.evaluations import COLDRUN, EvaluationLab
 
 NOTHING_RIGHT = """
@@ -46,17 +48,7 @@ def call_unheard(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"),
-    [
-        (("runs",), 0),
-        (("runs", "--json", "-"), 0),
-        (("show", "last"), 0),
-        (("panels",), 0),
-        (("--help",), 0),
-        (("doctor",), 0),
-        (("report", "last"), 3),
-        (("report", "last", "--markdown", "-"), 3),
-    ],
+    ("arguments", "code"), [(("runs",), 0), (("--help",), 0), (("report", "last"), 3)]
 )
 def test_a_command_without_a_reader_ends_quietly_with_its_own_code(
     lab: EvaluationLab, arguments: tuple[str, ...], code: int
@@ -67,6 +59,42 @@ def test_a_command_without_a_reader_ends_quietly_with_its_own_code(
     assert found == code
     assert "Traceback" not in errors
     assert "Broken" not in errors
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (("runs", "--json", "-"), 0),
+        (("show", "last"), 0),
+        (("panels",), 0),
+        (("doctor",), 0),
+        (("report", "last", "--markdown", "-"), 3),
+    ],
+)
+def test_a_command_that_writes_into_a_pipe_without_a_reader_goes_on(
+    lab: EvaluationLab,
+    arguments: tuple[str, ...],
+    code: int,
+    monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """The same for more commands, in this process: its stdout is such a pipe meanwhile."""
+    for name, value in lab.environment().items():
+        monkeypatch.setenv(name, value)
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "w", encoding="utf-8") as unheard:
+        monkeypatch.setattr(sys, "stdout", unheard)
+        monkeypatch.setattr(sys, "__stdout__", unheard)
+        with pytest.raises(SystemExit) as ended:
+            main(arguments, prog_name="coldrun")
+        assert sys.stdout is not unheard
+        sys.stdout.write("one line more")
+        sys.stdout.flush()  # as the end of a process does
+        monkeypatch.undo()
+
+    assert (ended.value.code or 0) == code
+    assert "Broken" not in capfd.readouterr().err
 
 
 @pytest.mark.prefect

@@ -32,7 +32,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> EvaluationLab:
 def rendered(lab: EvaluationLab, *arguments: str | Path) -> str:
     """The page that a command wrote, as HTML; the terminal shows people's text all the same."""
     page = lab.root / "page.md"
-    done = lab.coldrun(*arguments, "--markdown", page)
+    done = lab.invoke(*arguments, "--markdown", page)
     assert done.returncode in (0, 3, 5), done.stderr
     assert done.stdout
     html = FORGE.render(page.read_text(encoding="utf-8"))
@@ -89,7 +89,7 @@ def test_mine_and_freeze_show_the_nulls(lab: EvaluationLab) -> None:
         html = rendered(lab, command, lab.config)
         assert "<th>null</th>" in html
         assert "<td>constant</td>" in html
-    values = json.loads(lab.coldrun("freeze", lab.config, "--json", "-").stdout)
+    values = json.loads(lab.invoke("freeze", lab.config, "--json", "-").stdout)
     assert (values["status"], values["sampled"], values["primary"]) == ("unchanged", 12, "exact")
     assert values["nulls"]["constant"]["after"] == pytest.approx(1 / 12)
 
@@ -98,8 +98,8 @@ def test_two_reports_on_stdout_or_a_missing_folder_are_refused_before_anything_r
     lab: EvaluationLab,
 ) -> None:
     """Neither is found out after an hour of measuring."""
-    both = lab.coldrun("run", lab.config, "--json", "-", "--markdown", "-")
-    nowhere = lab.coldrun("run", lab.config, "--json", lab.root / "no" / "report.json")
+    both = lab.invoke("run", lab.config, "--json", "-", "--markdown", "-")
+    nowhere = lab.invoke("run", lab.config, "--json", lab.root / "no" / "report.json")
 
     assert (both.returncode, nowhere.returncode) == (2, 2)
     assert "stdout takes one of --json and --markdown" in both.stderr
@@ -128,7 +128,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_anything_runs(
     words = [str(lab.config) if word == "C" else word for word in arguments]
     (lab.root / "taken").mkdir(exist_ok=True)
     for name, why in (("taken", "Is a directory"), ("x" * 300, "File name too long")):
-        done = lab.coldrun(*words, option, lab.root / name)
+        done = lab.invoke(*words, option, lab.root / name)
         assert done.returncode == 2, done.stderr
         assert why in done.stderr
         assert "cannot write" in done.stderr
@@ -141,7 +141,7 @@ def test_a_file_that_can_be_written_is_left_alone_until_there_is_a_report(
     kept, new = lab.root / "kept.json", lab.root / "new.md"
     kept.write_text("earlier")
     (lab.root / "link.md").symlink_to(new)
-    done = lab.coldrun("report", "nope", "--json", kept, "--markdown", lab.root / "link.md")
+    done = lab.invoke("report", "nope", "--json", kept, "--markdown", lab.root / "link.md")
 
     assert done.returncode == 2
     assert kept.read_text() == "earlier"
@@ -152,7 +152,7 @@ def test_a_file_that_can_be_written_is_left_alone_until_there_is_a_report(
 def test_a_summary_that_cannot_be_written_is_refused_before_the_night(lab: EvaluationLab) -> None:
     """Where a job's summary cannot be appended to, nothing is measured for it."""
     summary = {"GITHUB_STEP_SUMMARY": str(lab.root / "no" / "summary.md")}
-    done = lab.coldrun("nightly", "once", lab.config, env=summary)
+    done = lab.invoke("nightly", "once", lab.config, env=summary)
 
     assert done.returncode == 2
     assert "cannot append to $GITHUB_STEP_SUMMARY" in done.stderr
@@ -162,7 +162,14 @@ def test_a_summary_that_cannot_be_written_is_refused_before_the_night(lab: Evalu
 def test_json_on_stdout_is_alone_there(lab: EvaluationLab, command: str) -> None:
     """People's text goes to stderr then."""
     more = {"show": ("last",), "why": ("last", "t0001", "reader")}.get(command, ())
-    done = lab.coldrun(command, *more, "--json", "-")
+    done = lab.invoke(command, *more, "--json", "-")
 
     assert json.loads(done.stdout)
     assert done.stderr
+
+
+def test_json_on_stdout_of_a_process_is_alone_there(lab: EvaluationLab) -> None:
+    """What the test above says of the streams in Python holds for those of the system."""
+    done, told = (call("runs", "--json", "-") for call in (lab.coldrun, lab.invoke))
+
+    assert (done.returncode, done.stdout, done.stderr) == (0, told.stdout, told.stderr)

@@ -195,7 +195,7 @@ def test_costs_read_back_from_the_warehouse_need_no_file(
     assert (prices.date, prices.is_repriced) == ("2026-12-24", True)
     assert cost_of(repriced, "tool").cost_per_task == float(Decimal("0.012085"))
     assert "not those that the run was started with, sha256:" in printed(repriced)
-    done = lab.coldrun("report", report.run_id, "--full", "--prices", other)
+    done = lab.invoke("report", report.run_id, "--full", "--prices", other)
     assert "prices of 2026-12-24 (an example" in done.stdout
     assert done.returncode == report.exit_code
 

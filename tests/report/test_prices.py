@@ -49,7 +49,7 @@ def test_prices_that_are_not_there_stop_a_run_before_anything_is_asked(tmp_path:
     lab = prepare(tmp_path)
     (lab.config.parent / "prices.toml").unlink()
 
-    done = lab.coldrun("run", lab.config)
+    done = lab.invoke("run", lab.config)
 
     assert done.returncode == 2
     assert "no prices at" in done.stderr

@@ -60,15 +60,15 @@ def test_report_by_a_stratum_prints_it_in_all_forms(tmp_path: Path) -> None:
     lab.freeze()
     lab.run()
     page = tmp_path / "report.md"
-    done = lab.coldrun("report", "last", "--by", "language", "--markdown", page)
+    done = lab.invoke("report", "last", "--by", "language", "--markdown", page)
     assert "hit@1 by language, 12 tasks; the nulls come first" in done.stdout
     text = page.read_text(encoding="utf-8")
     assert "hit@1 by language, 12 tasks; the nulls come first" in text
     assert "| language | tasks | empty | constant | most-changed | random |" in text
     assert "| python | 12 | 0.000 |" in text
-    strata = json.loads(lab.coldrun("report", "last", "--json", "-").stdout)["strata"]
+    strata = json.loads(lab.invoke("report", "last", "--json", "-").stdout)["strata"]
     assert {"constant", "random", "bm25"} <= set(strata["language"]["python"])
-    refused = lab.coldrun("report", "last", "--by", "colour")
+    refused = lab.invoke("report", "last", "--by", "colour")
     assert (refused.returncode, refused.stdout) == (2, "")
     assert "no stratum 'colour'" in refused.stderr
 
@@ -103,13 +103,13 @@ def test_report_by_knowledge_cutoff_needs_the_date_only_where_there_are_two(tmp_
     lab.write_tasks(6)
     lab.freeze()
     lab.run()
-    done = lab.coldrun("report", "last", "--by", "knowledge_cutoff", "--markdown", "-")
+    done = lab.invoke("report", "last", "--by", "knowledge_cutoff", "--markdown", "-")
     assert "exact by knowledge_cutoff 2026-03-01, 6 tasks" in done.stdout
     assert "| knowledge_cutoff 2026-03-01 | tasks |" in done.stdout
     second = CONFIG[CONFIG.index("[[arm]]") :].replace('"reader"', '"other"')
     lab.write(lab.config.read_text() + second + "knowledge_cutoff = 2026-04-01\n")
     lab.run()
-    refused = lab.coldrun("report", "last", "--by", "knowledge_cutoff")
+    refused = lab.invoke("report", "last", "--by", "knowledge_cutoff")
     assert refused.returncode == 2
     both = "knowledge_cutoff 2026-03-01, knowledge_cutoff 2026-04-01"
     assert f"is the start of several strata: {both}; name one" in refused.stderr

@@ -111,7 +111,7 @@ def test_a_row_from_before_legs_were_recorded_says_what_its_time_is(tmp_path: Pa
 
     assert report.legs == []
     assert "since it was resumed" in words.run_line(report)
-    assert lab.coldrun("runs").returncode == 0
+    assert lab.invoke("runs").returncode == 0
 
 
 def test_sessions_whose_end_nobody_saw_are_named(tmp_path: Path) -> None:

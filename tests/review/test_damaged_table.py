@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -61,11 +62,11 @@ def test_a_damaged_file_is_named_and_other_runs_are_readable(
     path = lab.warehouse / table / f"{second}.parquet"
     damage(path)
 
-    listed = lab.coldrun("runs")
-    other = lab.coldrun("report", first)
-    shown = lab.coldrun("show", first)
-    damaged = lab.coldrun("report", second)
-    newest = lab.coldrun("report", "last")
+    listed = lab.invoke("runs")
+    other = lab.invoke("report", first)
+    shown = lab.invoke("show", first)
+    damaged = lab.invoke("report", second)
+    newest = lab.invoke("report", "last")
 
     assert (listed.returncode, other.returncode, shown.returncode) == (0, 0, 0)
     assert first in listed.stdout
@@ -81,13 +82,26 @@ def test_a_damaged_file_is_named_and_other_runs_are_readable(
         assert "Traceback" not in refused.stderr
 
 
+def test_a_damaged_file_is_the_only_line_of_a_process_that_reads_others(lab: EvaluationLab) -> None:
+    """Whoever calls the program sees no more of the warning than those who call its code."""
+    first, second = run_ids(lab)
+    path = lab.warehouse / "captures" / f"{second}.parquet"
+    truncate(path)
+
+    done = lab.coldrun("report", first)
+
+    assert done.returncode == 0
+    assert done.stdout == lab.invoke("report", first).stdout
+    assert re.fullmatch(f"coldrun: warning: {path} is no .*{NEXT_STEP}\n", done.stderr)
+
+
 def test_whoever_decides_by_what_is_there_refuses_a_damaged_file(lab: EvaluationLab) -> None:
     """A run, or freezing again, would take a run for one that never was."""
     path = lab.warehouse / "runs" / f"{run_ids(lab)[0]}.parquet"
     truncate(path)
 
     for command in (("run", lab.config), ("freeze", lab.config)):
-        done = lab.coldrun(*command)
+        done = lab.invoke(*command)
         assert done.returncode == 2
         assert f"coldrun: {path} is no readable Parquet file" in done.stderr
         assert NEXT_STEP in done.stderr
@@ -99,7 +113,7 @@ def test_a_missing_file_is_no_run_without_answers(lab: EvaluationLab, table: str
     path = lab.warehouse / table / f"{run_ids(lab)[1]}.parquet"
     path.unlink()
 
-    done = lab.coldrun("report", "last")
+    done = lab.invoke("report", "last")
 
     assert done.returncode == 2
     assert f"{path} is missing, damaged or cut short; restore the file" in done.stderr
@@ -118,8 +132,8 @@ def test_foreign_files_and_copies_are_in_no_report_and_doctor_names_them(
         {"run_id": first},
         {"run_id": second},
     ]
-    assert lab.coldrun("report", first).returncode == 0
-    found = lab.coldrun("doctor").stdout
+    assert lab.invoke("report", first).returncode == 0
+    found = lab.invoke("doctor").stdout
     assert f"{runs / 'copy.parquet'} holds rows of {first}, whose name it does not have" in found
     assert f"{runs / 'foreign.parquet'} is not of the table runs: it has no run_id" in found
 
@@ -131,19 +145,19 @@ def test_damaged_pages_below_a_whole_footer_are_one_line(lab: EvaluationLab) -> 
     data[4:200] = bytes(196)
     path.write_bytes(data)
 
-    done = lab.coldrun("report", "last")
+    done = lab.invoke("report", "last")
 
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
     assert "`coldrun doctor` names the files" in done.stderr
-    assert f"{path} is no readable Parquet file" in lab.coldrun("doctor").stdout
+    assert f"{path} is no readable Parquet file" in lab.invoke("doctor").stdout
 
 
 def test_a_damaged_zero_row_file_is_made_again(lab: EvaluationLab) -> None:
     """It holds nothing that could be lost."""
     (lab.warehouse / "runs" / "_empty.parquet").write_bytes(b"")
 
-    assert lab.coldrun("runs").returncode == 0
+    assert lab.invoke("runs").returncode == 0
 
 
 def test_a_run_of_another_version_is_one_line_and_others_are_readable(lab: EvaluationLab) -> None:
@@ -155,8 +169,8 @@ def test_a_run_of_another_version_is_one_line_and_others_are_readable(lab: Evalu
     pq.write_table(table.set_column(at, "manifest", [['{"invalid": [], "later": 1}']]), path)
 
     for command in (("report", "last"), ("compare", first, second)):
-        done = lab.coldrun(*command)
+        done = lab.invoke(*command)
         assert done.returncode == 2
         assert "not readable by this version of coldrun" in done.stderr
-    assert lab.coldrun("report", first).returncode == 0
-    assert lab.coldrun("runs").stdout.count(" measured ") == 2
+    assert lab.invoke("report", first).returncode == 0
+    assert lab.invoke("runs").stdout.count(" measured ") == 2

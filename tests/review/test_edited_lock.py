@@ -15,7 +15,7 @@ def test_a_lock_whose_denominators_were_edited_is_refused(tmp_path: Path) -> Non
     lock["panel"]["corpus"]["items"] = 100_000
     lab.files.lock.write_text(json.dumps(lock, indent=1))
 
-    shown = lab.coldrun("run", lab.config)
+    shown = lab.invoke("run", lab.config)
 
     assert shown.returncode == 2
     assert "lock" in shown.stderr

@@ -44,8 +44,8 @@ def test_odd_values_in_an_answer_never_stop_a_run(tmp_path: Path, body: str) -> 
     report = lab.run().report
 
     assert report.counts.executed == 6
-    assert lab.coldrun("report", "last").stderr == ""
-    assert json.loads(lab.coldrun("show", "last", "--json", "-").stdout)["answers"]
+    assert lab.invoke("report", "last").stderr == ""
+    assert json.loads(lab.invoke("show", "last", "--json", "-").stdout)["answers"]
 
 
 @pytest.mark.parametrize("extra", ["indexing_seconds=float('nan')", f'name="{LONE}"'])
@@ -89,8 +89,7 @@ def test_a_tool_cannot_rewrite_the_report_that_quotes_it(tmp_path: Path) -> None
     )
     lab.run()
 
-    for command in (("report", "last"), ("show", "last", "--misses")):
-        shown = lab.coldrun(*command)
+    for shown in (lab.coldrun("report", "last"), lab.invoke("show", "last", "--misses")):
         assert "verdict measured [/]" in shown.stdout
         assert "\x1b" not in shown.stdout + shown.stderr
 
@@ -106,7 +105,7 @@ def test_what_is_quoted_cannot_build_markdown(tmp_path: Path) -> None:
     )
     lab.run()
 
-    shown = lab.coldrun("report", "last", "--markdown", "-").stdout
+    shown = lab.invoke("report", "last", "--markdown", "-").stdout
 
     assert "\n# verdict: measured" not in shown
     assert "<b>" not in shown

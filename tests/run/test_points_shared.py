@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -352,62 +353,105 @@ def test_run_keeps_its_place_and_others_set_up_for_themselves(product: Product) 
         use_point(one)
 
 
-def test_prepared_point_is_kept_until_its_run_begins(lab: Lab, product: Product) -> None:
+def test_prepared_point_is_kept_until_its_run_begins(
+    product: Product, other_program: subprocess.Popen[str]
+) -> None:
     """Between its preparation and its run no other program moves a point."""
     first, second = product.add(1, uv_lock="a"), product.add(2)
     one = product.point(first)
-    assert run_elsewhere(lab, product, second).returncode == 0
+    assert run_elsewhere(other_program, product, second) == 0
     assert (one.directory / "tool.py").read_text() == "answer = 1\n"
     assert product.set_ups == 2
     release_reserved()
     third = product.add(3)
-    assert run_elsewhere(lab, product, third).returncode == 0
+    assert run_elsewhere(other_program, product, third) == 0
     assert (one.directory / "tool.py").read_text() == "answer = 3\n"
     assert product.set_ups == 2
 
 
 ELSEWHERE = """
-import os, signal, sys
+import json, os, signal, sys, traceback
 from pathlib import Path
 from tests.sessions import Lab
 from tests.run.test_points_shared import Product
 
-root, setup, revision, renames = sys.argv[1:]
-left, plain = int(renames), Path.rename
+plain = Path.rename
 
-def rename(self, target):
-    global left
-    left -= 1
-    if left < 0:
-        os.kill(os.getpid(), signal.SIGKILL)
-    return plain(self, target)
+def work(root, setup, revision, renames, variables):
+    left = renames
 
-Path.rename = rename
-product = Product(Lab(Path(root)))
-product.setup = setup
-product.point(revision)
+    def rename(self, target):
+        nonlocal left
+        left -= 1
+        if left < 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return plain(self, target)
+
+    Path.rename = rename
+    os.environ.update(variables)
+    product = Product(Lab(Path(root)))
+    product.setup = setup
+    product.point(revision)
+
+for line in sys.stdin:
+    child = os.fork()
+    if child == 0:
+        try:
+            work(**json.loads(line))
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 """
+"""Prepares a point a line, each in a fork of a process that has imported everything already."""
+
+
+@pytest.fixture(scope="module")
+def other_program() -> Iterator[subprocess.Popen[str]]:
+    """A process of its own, whose forks prepare points."""
+    with subprocess.Popen(
+        [sys.executable, "-c", ELSEWHERE],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        assert process.stdin is not None
+        yield process
+        process.stdin.close()
 
 
 def run_elsewhere(
-    lab: Lab, product: Product, revision: str, *, renames: int = 1000
-) -> subprocess.CompletedProcess[bytes]:
-    """Prepare a point in another process, which is killed before so many renames and one."""
-    return subprocess.run(
-        [sys.executable, "-c", ELSEWHERE, str(lab.root), product.setup, revision, str(renames)],
-        capture_output=True,
-        check=False,
-    )
+    program: subprocess.Popen[str], product: Product, revision: str, *, renames: int = 1000
+) -> int:
+    """Prepare a point in another process, which is killed before so many renames and one.
+
+    Returns:
+        How the process ended: its exit code, or minus the number of the signal.
+    """
+    assert program.stdin is not None
+    assert program.stdout is not None
+    call = {
+        "root": str(product.lab.root),
+        "setup": product.setup,
+        "revision": revision,
+        "renames": renames,
+        "variables": {"COUNT_FILE": str(product.count_file)},
+    }
+    print(json.dumps(call), file=program.stdin, flush=True)
+    return int(program.stdout.readline())
 
 
-def test_move_that_is_killed_leaves_a_point_or_nothing(lab: Lab, product: Product) -> None:
+def test_move_that_is_killed_leaves_a_point_or_nothing(
+    product: Product, other_program: subprocess.Popen[str]
+) -> None:
     """Killed at every step of a move, the next run finds the set-up whole or makes it anew."""
     commits = [product.add(n, uv_lock="a") for n in range(2)]
     for renames in range(20):
         product.point(commits[0])
         release_reserved()
         before = product.set_ups
-        ended = run_elsewhere(lab, product, commits[1], renames=renames).returncode
+        ended = run_elsewhere(other_program, product, commits[1], renames=renames)
         for number in (1, 0):
             checkout = product.point(commits[number]).directory
             assert (checkout / "tool.py").read_text() == f"answer = {number}\n"
