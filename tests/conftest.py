@@ -18,6 +18,9 @@ __all__ = ["prefect_server"]
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("patient")
 
+EXAMPLES = 8 if os.environ.get("COLDRUN_TESTS") == "nightly" else 1
+"""How many times as many examples as usual an expensive property gets; `.ci/nightly` sets it."""
+
 SYMLINK = "120000"
 SUBMODULE = "160000"
 EXECUTABLE = "100755"

@@ -1,10 +1,13 @@
-"""The libraries that measures are compared with, each called in one place.
+"""The libraries that measures are compared with, each called in one place, imported when called.
+
+They are in the dependency group `oracles`, which only the nightly target installs.
 
 Scores are made from ranks, N - i, so that no library has a tie to break.
 """
 
 from __future__ import annotations
 
+import importlib
 import warnings
 from collections.abc import Mapping
 from statistics import fmean
@@ -12,12 +15,12 @@ from typing import Any
 
 Table = Mapping[str, Mapping[str, float]]
 
-with warnings.catch_warnings():
-    # what these packages warn of while they are imported is theirs to mend
-    warnings.simplefilter("ignore")
-    import ir_measures
-    import numba
-    import pytrec_eval
+
+def load(name: str) -> Any:
+    """Import a library; what it warns of meanwhile is its own to mend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return importlib.import_module(name)
 
 
 def rank_scores(items: list[str]) -> dict[str, float]:
@@ -29,7 +32,7 @@ def score_by_pytrec_eval(qrels: Table, run: Table, measure: str) -> dict[str, fl
     """Score each query that trec_eval returns."""
     grades = {query: {item: int(g) for item, g in row.items()} for query, row in qrels.items()}
     name = measure.partition(".")[0]
-    evaluator = pytrec_eval.RelevanceEvaluator(grades, {measure})
+    evaluator = load("pytrec_eval").RelevanceEvaluator(grades, {measure})
     rows = evaluator.evaluate({query: dict(row) for query, row in run.items()})
     key = measure.replace(".", "_") if "." in measure else name
     return {query: row[key] for query, row in rows.items()}
@@ -43,14 +46,16 @@ def mean_by_pytrec_eval(qrels: Table, run: Table, measure: str) -> float:
 def score_by_ir_measures(qrels: Table, run: Table, measure: str) -> dict[str, float]:
     """Score each query by ir_measures."""
     parsed = _parse(measure)
-    rows = ir_measures.iter_calc([parsed], _as_int(qrels), _as_dicts(run))
+    rows = load("ir_measures").iter_calc([parsed], _as_int(qrels), _as_dicts(run))
     return {row.query_id: row.value for row in rows}
 
 
 def mean_by_ir_measures(qrels: Table, run: Table, measure: str) -> float:
     """Average as ir_measures does, over all queries with gold judgements."""
     parsed = _parse(measure)
-    return float(ir_measures.calc_aggregate([parsed], _as_int(qrels), _as_dicts(run))[parsed])
+    return float(
+        load("ir_measures").calc_aggregate([parsed], _as_int(qrels), _as_dicts(run))[parsed]
+    )
 
 
 def mean_by_ranx(qrels: Table, run: Table, measure: str, *, make_comparable: bool = False) -> float:
@@ -58,9 +63,8 @@ def mean_by_ranx(qrels: Table, run: Table, measure: str, *, make_comparable: boo
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         # compiled, a handful of queries takes a minute; interpreted, it gives the same numbers
-        numba.config.DISABLE_JIT = True
-        import ranx
-
+        load("numba").config.DISABLE_JIT = True
+        ranx = load("ranx")
         value: Any = ranx.evaluate(
             ranx.Qrels(_as_int(qrels)),
             ranx.Run(_as_dicts(run)),
@@ -74,7 +78,7 @@ def _parse(measure: str) -> Any:
     with warnings.catch_warnings():
         # its parser still asks for ast.Num
         warnings.simplefilter("ignore", DeprecationWarning)
-        return ir_measures.parse_measure(measure)
+        return load("ir_measures").parse_measure(measure)
 
 
 def _as_dicts(table: Table) -> dict[str, dict[str, float]]:

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.regression.linear_model import OLS
 
 from coldrun.tasks.analyse.aggregate import mean_of_trials, mean_score
 from coldrun.tasks.analyse.clusters import clustered_mean, describe_trials, resample_clusters
@@ -20,6 +19,7 @@ from coldrun.tasks.analyse.shapes import Stratum, describe_diversity, interleave
 from coldrun.tasks.analyse.token_cost import price_tokens
 
 
+@pytest.mark.oracle
 @settings(max_examples=30)
 @given(
     rows=st.lists(
@@ -30,6 +30,8 @@ from coldrun.tasks.analyse.token_cost import price_tokens
 )
 def test_clustered_mean_equals_statsmodels(rows: list[tuple[float, str]]) -> None:
     """CR1 is the clustered error of a regression on a constant."""
+    from statsmodels.regression.linear_model import OLS
+
     values, clusters = zip(*rows, strict=True)
     found = clustered_mean(values, clusters)
     groups = np.unique(clusters, return_inverse=True)[1]

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
-from statsmodels.stats.proportion import confint_proportions_2indep, proportion_confint
 
 from coldrun.tasks.analyse.bootstrap import (
     bca_constants,
@@ -46,9 +45,12 @@ def test_rate_intervals_equal_scipy(rate: tuple[int, int], confidence: float) ->
         assert ours(count, n, confidence, side="upper").low == 0.0
 
 
+@pytest.mark.oracle
 @given(rate=RATES)
 def test_rate_intervals_equal_statsmodels(rate: tuple[int, int]) -> None:
     """Agresti–Coull, and Jeffreys away from the ends, where statsmodels has no rule."""
+    from statsmodels.stats.proportion import proportion_confint
+
     count, n = rate
     low, high = proportion_confint(count, n, method="agresti_coull")
     found = agresti_coull_interval(count, n)
@@ -59,11 +61,14 @@ def test_rate_intervals_equal_statsmodels(rate: tuple[int, int]) -> None:
         assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
 
 
+@pytest.mark.oracle
 @given(first=RATES, second=RATES)
 def test_independent_difference_equals_statsmodels(
     first: tuple[int, int], second: tuple[int, int]
 ) -> None:
     """Newcombe's method for different tasks."""
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
     low, high = confint_proportions_2indep(*first, *second, compare="diff", method="newcomb")
     found = newcombe_independent_interval(first, second)
     assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)

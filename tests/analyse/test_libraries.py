@@ -15,6 +15,8 @@ from tests.analyse.oracles import (
     score_by_pytrec_eval,
 )
 
+pytestmark = pytest.mark.oracle
+
 GRADES = st.dictionaries(
     st.sampled_from("abcdefgh"), st.sampled_from([1.0, 2.0, 3.0]), min_size=1, max_size=5
 )

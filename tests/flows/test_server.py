@@ -109,7 +109,14 @@ def _web_server(code: int, body: bytes) -> Iterator[str]:
 
 
 @pytest.mark.prefect
-@pytest.mark.parametrize("when", ["starting", "await", "fork"])
+@pytest.mark.parametrize(
+    "when",
+    [
+        "starting",
+        pytest.param("await", marks=pytest.mark.soak),
+        pytest.param("fork", marks=pytest.mark.soak),
+    ],
+)
 def test_own_server_parent_killed_is_gone_with_its_folder(
     prefect_server: ServerHandle, server_scratch: Path, when: str
 ) -> None:

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from coldrun.tasks.history.model import History
 from tests.history.small import SmallHistory, statuses
 
@@ -64,6 +66,7 @@ def scores(history: History) -> list[float]:
     return [point.measures["exact"].count or 0 for point in history.points]
 
 
+@pytest.mark.soak  # eight virtual environments
 def test_backfill_over_one_set_up_measures_every_commit(small: SmallHistory) -> None:
     """The product is another at each commit, the lock file at one: two set-ups, and the score of
     every point is its own."""
@@ -110,6 +113,7 @@ print(scores(history), [point.status for point in history.points], history.warni
 """
 
 
+@pytest.mark.soak
 def test_two_histories_at_once_do_not_disturb_each_other(
     small: SmallHistory, tmp_path: Path
 ) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from coldrun.tasks.config import PanelConfig
 from coldrun.tasks.errors import PanelError
 from coldrun.tasks.mine.ticket_repos import mine_ticket_repos
+from tests.conftest import EXAMPLES
 
 HOSTILE_CONFIG = """
 [diff]
@@ -52,7 +53,7 @@ STEPS = st.lists(
     max_size=8,
 )
 SLOW = settings(
-    max_examples=15,
+    max_examples=6 * EXAMPLES,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

@@ -16,6 +16,8 @@ import pytest
 
 from tests.evaluations import ROOT
 
+pytestmark = pytest.mark.soak
+
 
 class Guard(NamedTuple):
     """A guard: where it stands, what takes it out, the test that must notice, and how it does."""
