@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from scipy import special
+import scipy
 
 from coldrun.tasks.analyse.intervals import wilson_interval
 
@@ -41,8 +41,8 @@ def compare_with_bar(count: int, n: int, bar: float) -> BarTest | None:
         return None
     return BarTest(
         rate=count / n,
-        p_below=float(special.bdtr(count, n, bar)),
-        p_above=float(special.bdtrc(count - 1, n, bar)) if count else 1.0,
+        p_below=float(scipy.special.bdtr(count, n, bar)),
+        p_above=float(scipy.special.bdtrc(count - 1, n, bar)) if count else 1.0,
         is_met_by_point=count / n >= bar - 1e-12,
         is_met_by_lower=wilson_interval(count, n).low >= bar - 1e-12,
     )

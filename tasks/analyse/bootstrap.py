@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse, special
 
 FloatArray = NDArray[np.float64]
 
@@ -76,7 +76,7 @@ def resample_means(columns: FloatArray, *, seed: int, resamples: int = 9999) -> 
         rows = len(drawn)
         ends = np.arange(0, rows * n + 1, n, dtype=np.int32)
         # ones at the drawn tasks, repeats kept apart: the product adds them up
-        weights = sparse.csr_matrix((np.ones(rows * n), drawn.ravel(), ends), shape=(rows, n))
+        weights = scipy.sparse.csr_matrix((np.ones(rows * n), drawn.ravel(), ends), shape=(rows, n))
         result[start : start + rows] = weights @ values
         start += rows
     result /= n
@@ -135,10 +135,10 @@ def bca_constants(
     tail = (1 - confidence) / 2
     if not 0 < share < 1:
         return BcaConstants(0.0, acceleration, tail, 1 - tail)
-    z0 = float(special.ndtri(share))
+    z0 = float(scipy.special.ndtri(share))
 
     def move(probability: float) -> float:
-        shifted = z0 + float(special.ndtri(probability))
-        return float(special.ndtr(z0 + shifted / (1 - acceleration * shifted)))
+        shifted = z0 + float(scipy.special.ndtri(probability))
+        return float(scipy.special.ndtr(z0 + shifted / (1 - acceleration * shifted)))
 
     return BcaConstants(z0, acceleration, move(tail), move(1 - tail))

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from math import sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from coldrun.tasks.analyse.bootstrap import resample_means
 from coldrun.tasks.analyse.paired import sign_flip_p
@@ -75,7 +75,7 @@ def clustered_mean(
     squares = float(sums @ sums)
     within_pairs = squares - float(deviations @ deviations)
     cr1 = sqrt(squares * count / (count - 1)) / n
-    t = float(special.stdtrit(count - 1, 1 - (1 - confidence) / 2))
+    t = float(scipy.special.stdtrit(count - 1, 1 - (1 - confidence) / 2))
     return ClusteredMean(
         mean=float(data.mean()),
         clusters=count,

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from coldrun.tasks.analyse.paired import exact_paired_two_sided_p, sign_flip_p
 
@@ -44,7 +44,7 @@ def judge_drift(*, up: int, down: int, n: int, flip_rate: float) -> Drift:
         flip_rate: The noise floor of that arm, per task; 0 when it is deterministic.
     """
     flips = up + down
-    flips_p = 1.0 if flips == 0 else float(special.bdtrc(flips - 1, n, flip_rate))
+    flips_p = 1.0 if flips == 0 else float(scipy.special.bdtrc(flips - 1, n, flip_rate))
     net_p = exact_paired_two_sided_p(up, down)
     is_drift = min(flips_p, net_p) <= DRIFT_ALPHA
     return Drift(

@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 BoolArray = NDArray[np.bool_]
 
@@ -46,6 +46,6 @@ def rejection_rate(table: BoolArray, p_up: float, p_down: float) -> float:
     discordance = p_up + p_down
     if discordance < 1e-100:  # SciPy overflows there, and no task would ever move
         return float(table[0, 0])
-    weights = stats.binom.pmf(counts, len(table) - 1, discordance)
-    ups = stats.binom.pmf(counts[None, :], counts[:, None], p_up / discordance)
+    weights = scipy.stats.binom.pmf(counts, len(table) - 1, discordance)
+    ups = scipy.stats.binom.pmf(counts[None, :], counts[:, None], p_up / discordance)
     return float(weights @ (ups * table).sum(axis=1))

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from coldrun.tasks.analyse.measures import Measure
 from coldrun.tasks.errors import PanelError
@@ -26,11 +26,11 @@ class GoldTable:
 
     items: tuple[str, ...]
     columns: dict[str, int]
-    grades: sparse.csr_matrix
-    marks: sparse.csr_matrix
+    grades: scipy.sparse.csr_matrix
+    marks: scipy.sparse.csr_matrix
     sizes: FloatArray
 
-    def mark_answers(self, answers: Iterable[Sequence[str]]) -> sparse.csr_matrix:
+    def mark_answers(self, answers: Iterable[Sequence[str]]) -> scipy.sparse.csr_matrix:
         """Mark which gold items each answer holds: shape (answers, items), 0/1."""
         return _build_rows(
             [
@@ -70,8 +70,8 @@ def require_gold(tasks: Sequence[Task], measure: Measure) -> None:
             )
 
 
-def _build_rows(rows: Sequence[dict[int, float]], width: int) -> sparse.csr_matrix:
+def _build_rows(rows: Sequence[dict[int, float]], width: int) -> scipy.sparse.csr_matrix:
     ends = np.cumsum([0, *(len(row) for row in rows)], dtype=np.int32)
     columns = np.fromiter((column for row in rows for column in row), np.int32, ends[-1])
     values = np.fromiter((value for row in rows for value in row.values()), float, ends[-1])
-    return sparse.csr_matrix((values, columns, ends), shape=(len(rows), width))
+    return scipy.sparse.csr_matrix((values, columns, ends), shape=(len(rows), width))

@@ -13,7 +13,7 @@ from math import ceil, floor
 from statistics import median
 
 import numpy as np
-from scipy import stats
+import scipy
 
 from coldrun.tasks.analyse.intervals import Interval, newcombe_independent_interval
 
@@ -130,7 +130,7 @@ def compare_dev_sealed(dev: tuple[int, int], sealed: tuple[int, int]) -> DevSeal
     return DevSealedGap(
         difference=dev[0] / dev[1] - sealed[0] / sealed[1],
         interval=interval,
-        p=float(stats.fisher_exact(table).pvalue),
+        p=float(scipy.stats.fisher_exact(table).pvalue),
     )
 
 

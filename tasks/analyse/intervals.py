@@ -12,8 +12,8 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from coldrun.tasks.analyse.bootstrap import bca_limits, resample_means
 
@@ -82,11 +82,11 @@ def clopper_pearson_interval(
     alpha = (1 - confidence) / (2 if side == "both" else 1)
     low = high = 0.0
     if count > 0 and side != "upper":
-        low = float(special.betaincinv(count, n - count + 1, alpha))
+        low = float(scipy.special.betaincinv(count, n - count + 1, alpha))
     if count == n or side == "lower":
         high = 1.0
     else:
-        high = float(special.betainccinv(count + 1, n - count, alpha))
+        high = float(scipy.special.betainccinv(count + 1, n - count, alpha))
     return Interval(low, high)
 
 
@@ -101,8 +101,8 @@ def jeffreys_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
     _check_count(count, n)
     tail = (1 - confidence) / 2
     shape = (count + 0.5, n - count + 0.5)
-    low = 0.0 if count == 0 else float(special.betaincinv(*shape, tail))
-    high = 1.0 if count == n else float(special.betainccinv(*shape, tail))
+    low = 0.0 if count == 0 else float(scipy.special.betaincinv(*shape, tail))
+    high = 1.0 if count == n else float(scipy.special.betainccinv(*shape, tail))
     return Interval(low, high)
 
 
@@ -235,7 +235,7 @@ def _bca_interval(
 
 def _quantile(confidence: float, side: Side) -> float:
     alpha = (1 - confidence) / (2 if side == "both" else 1)
-    return float(special.ndtri(1 - alpha))
+    return float(scipy.special.ndtri(1 - alpha))
 
 
 def _check_count(count: int, n: int) -> None:

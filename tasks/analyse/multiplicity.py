@@ -11,8 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from coldrun.tasks.analyse.flips import EXHAUSTIVE_TASKS, draw_flips, sum_flipped
 
@@ -136,8 +136,8 @@ def _control_discoveries(p_values: Sequence[float], method: str) -> tuple[float,
     if p.size == 0:
         return ()
     if method == "bh":
-        return tuple(float(value) for value in stats.false_discovery_control(p, method="bh"))
-    return tuple(float(value) for value in stats.false_discovery_control(p, method="by"))
+        return tuple(float(value) for value in scipy.stats.false_discovery_control(p, method="bh"))
+    return tuple(float(value) for value in scipy.stats.false_discovery_control(p, method="by"))
 
 
 def _check(p_values: Sequence[float]) -> FloatArray:

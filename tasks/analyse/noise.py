@@ -12,8 +12,8 @@ from math import sqrt
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from coldrun.tasks.analyse.intervals import clopper_pearson_interval
 from coldrun.tasks.analyse.net_change import net_change
@@ -127,7 +127,7 @@ def spread_of_totals(totals: Sequence[float], *, confidence: float = 0.95) -> To
     if count < 2:
         return None
     variance = float(np.var(totals, ddof=1))
-    quantile = float(special.chdtri(count - 1, confidence))
+    quantile = float(scipy.special.chdtri(count - 1, confidence))
     return TotalSpread(sqrt(variance), sqrt((count - 1) * variance / quantile))
 
 

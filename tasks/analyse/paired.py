@@ -15,8 +15,8 @@ from math import comb
 from typing import Literal
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from coldrun.tasks.analyse.flips import EXHAUSTIVE_TASKS, draw_flips, sum_flipped
 
@@ -47,7 +47,7 @@ def exact_paired_p(up: int, down: int) -> float:
     if up == 0:
         return 1.0
     if trials > _EXACT_PAIRS:
-        return float(special.bdtrc(up - 1, trials, 0.5))
+        return float(scipy.special.bdtrc(up - 1, trials, 0.5))
     if up <= down:  # the tail below is the shorter sum
         return ((1 << trials) - _count_outcomes(trials, trials - up + 1)) / (1 << trials)
     return _count_outcomes(trials, up) / (1 << trials)
@@ -85,7 +85,7 @@ def chi_square_paired_p(up: int, down: int, *, is_corrected: bool = False) -> fl
     if up + down == 0:
         return 1.0
     distance = abs(up - down) - (1 if is_corrected else 0)
-    return float(special.chdtrc(1, max(distance, 0) ** 2 / (up + down)))
+    return float(scipy.special.chdtrc(1, max(distance, 0) ** 2 / (up + down)))
 
 
 def stratified_paired_p(strata: Mapping[str, tuple[int, int]]) -> float:

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from math import asin, inf, sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special
 
 from coldrun.tasks.analyse.intervals import (
     Interval,
@@ -137,7 +137,7 @@ def tango_interval(up: int, down: int, n: int, confidence: float = 0.95) -> Inte
         edge = bound * (1 - 1e-12)
         if (score(edge) - target) * (score(estimate) - target) > 0:
             return bound
-        return float(optimize.brentq(lambda x: score(x) - target, edge, estimate, xtol=1e-12))
+        return float(scipy.optimize.brentq(lambda x: score(x) - target, edge, estimate, xtol=1e-12))
 
     low = -1.0 if estimate <= -1 else solve(z, -1.0)
     high = 1.0 if estimate >= 1 else solve(-z, 1.0)
@@ -251,7 +251,7 @@ def _to_odds(share: float) -> float:
 
 
 def _quantile(confidence: float) -> float:
-    return float(special.ndtri(1 - (1 - confidence) / 2))
+    return float(scipy.special.ndtri(1 - (1 - confidence) / 2))
 
 
 def _check(up: int, down: int, n: int) -> None:

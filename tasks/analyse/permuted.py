@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import sparse
 
 from coldrun.tasks.analyse.constant import ideal_gains
 from coldrun.tasks.analyse.gold_table import GoldTable, build_gold_table, require_gold
@@ -116,7 +116,7 @@ def _sum_first_ranks(
     return totals
 
 
-def _build_postings(answers: Sequence[list[str]], table: GoldTable) -> sparse.csc_matrix:
+def _build_postings(answers: Sequence[list[str]], table: GoldTable) -> scipy.sparse.csc_matrix:
     """List, for each gold item, the answers that hold it and 1/rank there."""
     found = [
         (row, table.columns[item], rank)
@@ -125,4 +125,6 @@ def _build_postings(answers: Sequence[list[str]], table: GoldTable) -> sparse.cs
         if item in table.columns
     ]
     rows, columns, ranks = np.array(found, dtype=np.int64).reshape(-1, 3).T
-    return sparse.csc_matrix((1.0 / ranks, (rows, columns)), shape=(len(answers), len(table.items)))
+    return scipy.sparse.csc_matrix(
+        (1.0 / ranks, (rows, columns)), shape=(len(answers), len(table.items))
+    )

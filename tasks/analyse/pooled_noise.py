@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats
 
 from coldrun.tasks.analyse.noise import flip_probabilities, net_band, upper_flip_rate
 
@@ -39,7 +39,7 @@ class PooledFloor:
     @property
     def discordant_expected(self) -> int:
         """How many tasks differ between two runs at most 95 % of the time, as observed."""
-        return int(stats.binom.ppf(0.95, self.n, self.flip_rate))
+        return int(scipy.stats.binom.ppf(0.95, self.n, self.flip_rate))
 
 
 def pool_noise_floor(repeats: Sequence[FloatArray]) -> PooledFloor | None:
@@ -82,4 +82,7 @@ def has_unusual_flips(flips: int, floor: PooledFloor, *, alpha: float = 0.025) -
 
     Five up and five down have a net of 0, which no test of the net can see.
     """
-    return flips > 0 and float(stats.binom.sf(flips - 1, floor.n, floor.flip_rate_upper)) <= alpha
+    return (
+        flips > 0
+        and float(scipy.stats.binom.sf(flips - 1, floor.n, floor.flip_rate_upper)) <= alpha
+    )

@@ -9,8 +9,8 @@ from __future__ import annotations
 from math import ceil, sqrt
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize, special, stats
 
 FloatArray = NDArray[np.float64]
 
@@ -23,7 +23,7 @@ def find_critical_ups(n: int, *, alpha: float = 0.025) -> FloatArray:
     """
     discordant = np.arange(n + 1)
     # isf gives the smallest b with P(Bin > b) <= alpha, hence P(Bin >= b + 1) <= alpha
-    critical = np.asarray(stats.binom.isf(alpha, discordant, 0.5), dtype=np.float64) + 1.0
+    critical = np.asarray(scipy.stats.binom.isf(alpha, discordant, 0.5), dtype=np.float64) + 1.0
     critical[0] = 1.0
     return critical
 
@@ -60,8 +60,8 @@ def exact_power(
         return 0.0
     needed = find_critical_ups(n, alpha=alpha) if critical is None else critical
     discordant = np.arange(n + 1)
-    weights = stats.binom.pmf(discordant, n, min(1.0, discordance))
-    reach = special.bdtrc(needed - 1.0, discordant, p_up / discordance)
+    weights = scipy.stats.binom.pmf(discordant, n, min(1.0, discordance))
+    reach = scipy.special.bdtrc(needed - 1.0, discordant, p_up / discordance)
     return float(weights @ np.where(needed > discordant, 0.0, reach))
 
 
@@ -88,7 +88,7 @@ def minimum_detectable_effect(
 
     if n < 1 or exceed(ceiling) < 0:
         return None
-    p_up = float(optimize.brentq(exceed, 0.0, ceiling, xtol=1e-12))
+    p_up = float(scipy.optimize.brentq(exceed, 0.0, ceiling, xtol=1e-12))
     return n * (p_up - regression_rate)
 
 
@@ -141,4 +141,4 @@ def count_detectable_tasks(n: int, *, regression_rate: float = 0.0) -> int | Non
 
 
 def _quantiles(alpha: float, power: float) -> tuple[float, float]:
-    return float(special.ndtri(1 - alpha / 2)), float(special.ndtri(power))
+    return float(scipy.special.ndtri(1 - alpha / 2)), float(scipy.special.ndtri(power))
