@@ -67,12 +67,14 @@ def command(
     """
     if resume is not None and (reuse or trials is not None):
         raise UsageError("--resume continues a run as it was; leave --reuse and --trials out")
-    from coldrun.cli.evaluating import evaluate_and_report
-    from coldrun.tasks.run.conduct import RunRequest
     from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     announce_clone(evaluation.config.panel.repo, scratch)
+    # only now, so that a refused configuration is told at once
+    from coldrun.cli.evaluating import evaluate_and_report
+    from coldrun.tasks.run.conduct import RunRequest
+
     request = RunRequest(
         warehouse=warehouse,
         mode="resume" if resume is not None else "reuse" if reuse else "cold",

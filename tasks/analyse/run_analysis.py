@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from coldrun.tasks.analyse.evidence import (
@@ -33,6 +33,9 @@ from coldrun.tasks.analyse.repeats import Repeats, describe_repeats
 from coldrun.tasks.analyse.score_table import ArmAnswers, score_arms, score_vector
 from coldrun.tasks.config import BarConfig
 from coldrun.tasks.records import Role, Task
+
+if TYPE_CHECKING:
+    import polars as pl
 
 FloatArray = NDArray[np.float64]
 EXPECTATIONS = ("random", "permuted")

@@ -8,13 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from coldrun.tasks.analyse.measures import Measure
 from coldrun.tasks.records import Task
+
+if TYPE_CHECKING:
+    import polars as pl
 
 METHOD_VERSION = "1"
 """Raised when a measure, a parser or the averaging changes the meaning of a stored score."""
@@ -52,6 +55,8 @@ def score_arms(
         Columns arm, task_id, measure, cutoff (null without one), trials, value (mean over the
         planned trials, in [0, 1]), is_infra (any trial failed). One row per arm, task, measure.
     """
+    import polars as pl
+
     rows = [
         (
             arm.name,
@@ -96,6 +101,8 @@ def score_arms(
 
 def score_vector(frame: pl.DataFrame, arm: str, measure: str) -> NDArray[np.float64]:
     """The scores of one arm at one measure, in panel order: shape (tasks,)."""
+    import polars as pl
+
     chosen = frame.filter((pl.col("arm") == arm) & (pl.col("measure") == measure))
     return chosen["value"].to_numpy().astype(np.float64)
 

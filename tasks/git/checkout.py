@@ -8,9 +8,6 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from git import Git
-from git.exc import CommandError
-
 from coldrun.tasks.errors import RepositoryError
 from coldrun.tasks.git.repository import Repository
 from coldrun.tasks.records import Revision
@@ -50,6 +47,9 @@ def run_git(
     Raises:
         RepositoryError: git failed; the message holds what it said.
     """
+    from git import Git
+    from git.exc import CommandError
+
     hidden = [name for name in sorted(os.environ) if name.startswith("GIT_")]
     kept = PLAIN_GIT if env is None else env
     if kept.get("GIT_CONFIG_NOSYSTEM") is None:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
-
-import numpy as np
-import polars as pl
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from coldrun.tasks.config import Config
 from coldrun.tasks.errors import PanelError, UsageError
@@ -17,6 +13,11 @@ from coldrun.tasks.freeze.split import UNDATED, task_instant
 from coldrun.tasks.plain import counted
 from coldrun.tasks.records import Task
 from coldrun.tasks.report.model import ArmPart, ProductionPart, Report
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
 
 UNMARKED = "unmarked"
 CUTOFF = "knowledge_cutoff"
@@ -191,6 +192,8 @@ def _production(
 
 def _task_means(scores: pl.DataFrame, measure: str) -> dict[str, dict[str, float]]:
     """The scores by arm and task."""
+    import polars as pl
+
     found: dict[str, dict[str, float]] = {}
     chosen = scores.filter(pl.col("measure") == measure)
     for arm, task_id, value in chosen.select("arm", "task_id", "value").iter_rows():
