@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import polars  # noqa: F401 - what the report needs, imported while the server starts
-import scipy.stats  # noqa: F401
+import scipy.optimize
+import scipy.sparse  # noqa: F401
 from prefect import flow
 from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner

@@ -1,4 +1,4 @@
-"""A Prefect server that the tests of one process share."""
+"""A Prefect server that the tests share."""
 
 from __future__ import annotations
 
@@ -11,16 +11,28 @@ from pathlib import Path
 
 import pytest
 
+from coldrun.tasks.machine.locks import hold_lock
+
 
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The variables that make `coldrun` use it."""
-    state = tmp_path_factory.mktemp("server")
-    status = json.loads(call_server("start", state))
+    """The variables that make `coldrun` use it; the workers of a session share one server."""
+    worker = os.environ.get("PYTEST_XDIST_WORKER")
+    folder = tmp_path_factory.getbasetemp()
+    folder = folder if worker is None else folder.parent
+    users, state = folder / "server-users", folder / "server-state"
+    mine = users / (worker or "alone")
+    with hold_lock(folder / "server.lock"):
+        users.mkdir(exist_ok=True)
+        mine.touch()
+        status = json.loads(call_server("start", state))
     try:
         yield {"PREFECT_API_URL": status["api_url"]}
     finally:
-        call_server("stop", state)
+        with hold_lock(folder / "server.lock"):
+            mine.unlink()
+            if not any(users.iterdir()):
+                call_server("stop", state)
 
 
 def call_server(action: str, state: Path) -> str:

@@ -83,6 +83,5 @@ def has_unusual_flips(flips: int, floor: PooledFloor, *, alpha: float = 0.025) -
     Five up and five down have a net of 0, which no test of the net can see.
     """
     return (
-        flips > 0
-        and float(scipy.stats.binom.sf(flips - 1, floor.n, floor.flip_rate_upper)) <= alpha
+        flips > 0 and float(scipy.special.bdtrc(flips - 1, floor.n, floor.flip_rate_upper)) <= alpha
     )

@@ -21,10 +21,13 @@ def find_critical_ups(n: int, *, alpha: float = 0.025) -> FloatArray:
     Returns:
         Shape (n + 1,), whole numbers; m + 1 where no number of ups reaches `alpha`.
     """
-    discordant = np.arange(n + 1)
-    # isf gives the smallest b with P(Bin > b) <= alpha, hence P(Bin >= b + 1) <= alpha
-    critical = np.asarray(scipy.stats.binom.isf(alpha, discordant, 0.5), dtype=np.float64) + 1.0
-    critical[0] = 1.0
+    critical = np.ones(n + 1)
+    ups = 1
+    for discordant in range(1, n + 1):
+        # P(Bin >= ups) grows with the pairs, so that the fewest ups never fall
+        while ups <= discordant and scipy.special.bdtrc(ups - 1, discordant, 0.5) > alpha:
+            ups += 1
+        critical[discordant] = ups
     return critical
 
 
@@ -60,9 +63,18 @@ def exact_power(
         return 0.0
     needed = find_critical_ups(n, alpha=alpha) if critical is None else critical
     discordant = np.arange(n + 1)
-    weights = scipy.stats.binom.pmf(discordant, n, min(1.0, discordance))
+    weights = _binomial_weights(n, min(1.0, discordance))
     reach = scipy.special.bdtrc(needed - 1.0, discordant, p_up / discordance)
     return float(weights @ np.where(needed > discordant, 0.0, reach))
+
+
+def _binomial_weights(n: int, p: float) -> FloatArray:
+    """Give P(Bin(n, p) = m) for m from 0 to n; `scipy.stats` would load for half a second."""
+    m = np.arange(n + 1)
+    special = scipy.special
+    ways = special.gammaln(n + 1) - special.gammaln(m + 1) - special.gammaln(n - m + 1)
+    weights: FloatArray = np.exp(ways + special.xlogy(m, p) + special.xlog1py(n - m, -p))
+    return weights
 
 
 def minimum_detectable_effect(

@@ -62,6 +62,7 @@ def test_decompose_in_a_terminal_tells_points_above_its_live_line(
     assert {"checking out", "starting", "asking"} <= terminal.phases
 
 
+@pytest.mark.soak
 def test_nightly_in_a_terminal_of_the_c_locale_draws_in_ascii(
     small: SmallHistory, show: Show
 ) -> None:

@@ -49,6 +49,7 @@ def test_run_with_stderr_in_a_file_prints_the_report_on_a_wide_terminal(
     assert "\r" not in file.read_text()
 
 
+@pytest.mark.soak
 def test_run_with_json_in_a_file_shows_bar_and_report_on_the_terminal(
     gated: GatedLab, show: Show
 ) -> None:

@@ -135,6 +135,9 @@ class StdioTransport:
                 await to_session.send(SessionMessage(message))
         except ValueError:
             self._fault = f"wrote more than {self.max_line_bytes} bytes for one answer"
+            # asyncio does not see the end of a process before its pipe is empty
+            self.kill()
+            await _drain(process)
         except (anyio.ClosedResourceError, anyio.BrokenResourceError):
             return
         finally:
