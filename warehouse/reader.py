@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import re
 import warnings
@@ -125,7 +126,7 @@ def _connect(
     for path, problem in left_out.items():
         row = [path.stem, str(path), problem]
         connection.execute("INSERT INTO left_out VALUES (?, ?, ?)", row)
-    for name, schema in TABLES.items():
+    for name in TABLES:
         if only and name not in only:
             continue
         folder = root / name
@@ -139,7 +140,7 @@ def _connect(
             f"read_parquet([{texts}], union_by_name = true, filename = true) "
             "WHERE run_id = parse_filename(filename, true)"
         )
-        _check_types(connection, name, schema)
+        _check_types(connection, name)
     for path in sorted(VIEWS.glob("*.sql")):
         if only and path.stem not in only:
             continue
@@ -147,10 +148,17 @@ def _connect(
     return connection
 
 
-def _check_types(connection: duckdb.DuckDBPyConnection, table: str, schema: pa.Schema) -> None:
+@functools.cache
+def _column_types(table: str) -> dict[str, str]:
+    """The types of a table's columns as DuckDB writes them; asking takes a while."""
+    with duckdb.connect(":memory:") as connection:
+        empty = connection.from_arrow(TABLES[table].empty_table())
+        return dict(zip(empty.columns, map(str, empty.types), strict=True))
+
+
+def _check_types(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Raise when a foreign file has changed the type of a column for all."""
-    empty = connection.from_arrow(schema.empty_table())
-    wanted = dict(zip(empty.columns, map(str, empty.types), strict=True))
+    wanted = _column_types(table)
     rows = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?", [table]
     ).fetchall()

@@ -98,7 +98,7 @@ def test_a_command_that_writes_into_a_pipe_without_a_reader_goes_on(
 
 
 @pytest.mark.prefect
-@pytest.mark.parametrize("are_errors_heard", [True, False])
+@pytest.mark.parametrize("are_errors_heard", [True, pytest.param(False, marks=pytest.mark.soak)])
 def test_a_run_without_a_reader_is_landed_and_exits_with_its_verdict(
     lab: EvaluationLab, prefect_server: dict[str, str], are_errors_heard: bool
 ) -> None:
@@ -113,7 +113,7 @@ def test_a_run_without_a_reader_is_landed_and_exits_with_its_verdict(
     assert lab.select("SELECT count(*) AS n FROM runs")[0]["n"] == before + 1
 
 
-@pytest.mark.parametrize("redirection", [">&-", ">&- 2>&-"])
+@pytest.mark.parametrize("redirection", [pytest.param(">&-", marks=pytest.mark.soak), ">&- 2>&-"])
 def test_a_command_without_streams_exits_with_its_own_code(
     lab: EvaluationLab, redirection: str
 ) -> None:

@@ -82,6 +82,7 @@ def call(lab: EvaluationLab, command: click.Command, *arguments: str) -> Result:
 
 
 @pytest.mark.prefect
+@pytest.mark.soak  # a server of its own, whose database is searched
 def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefect(
     served: EvaluationLab,
 ) -> None:

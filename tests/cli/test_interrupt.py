@@ -74,6 +74,7 @@ def interrupt(process: subprocess.Popen[str]) -> tuple[float, str, str]:
     return seconds, stdout, stderr
 
 
+@pytest.mark.soak  # terminal/test_interrupt.py has the same at a terminal
 def test_interrupted_run_lands_what_finished_and_resumes_with_the_printed_command(
     tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:

@@ -36,14 +36,29 @@ def server_scratch(
 
 
 @pytest.fixture(scope="session")
-def prefect_server(server_scratch: Path) -> Iterator[ServerHandle]:
+def prefect_server(
+    prefect_server: dict[str, str],  # the one that all tests share
+    server_scratch: Path,
+) -> Iterator[ServerHandle]:
     """The server that every flow in the session runs on; the environment is the user's again at
     the end."""
     with pytest.MonkeyPatch.context() as patch:
         for name in _OF_THE_USER:
             patch.delenv(name, raising=False)
+        for name, value in prefect_server.items():
+            patch.setenv(name, value)
         with use_server(server_scratch, verbose=False, announce=lambda _: None) as server:
             yield server
+
+
+@pytest.fixture(autouse=True)
+def _settings_of_the_session(request: pytest.FixtureRequest) -> None:
+    """Let Prefect read the environment again: a test before may have used another server."""
+    if "prefect_server" in request.fixturenames:
+        request.getfixturevalue("prefect_server")
+        from prefect.context import refresh_global_settings_context
+
+        refresh_global_settings_context()
 
 
 @pytest.fixture

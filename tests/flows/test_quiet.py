@@ -75,6 +75,7 @@ def _interrupt(
 
 
 @pytest.mark.prefect
+@pytest.mark.soak  # cli/test_interrupt.py has the same through the command line
 def test_run_flow_interrupted_in_order_gives_what_finished(
     prefect_server: ServerHandle, server_scratch: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_run_flow_interrupted_in_order_gives_what_finished(
 
 
 @pytest.mark.prefect
+@pytest.mark.soak
 def test_run_flow_interrupted_with_a_deaf_stage_leaves_it_behind(
     prefect_server: ServerHandle, server_scratch: Path
 ) -> None:

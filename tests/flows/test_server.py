@@ -112,7 +112,7 @@ def _web_server(code: int, body: bytes) -> Iterator[str]:
 @pytest.mark.parametrize(
     "when",
     [
-        "starting",
+        pytest.param("starting", marks=pytest.mark.soak),
         pytest.param("await", marks=pytest.mark.soak),
         pytest.param("fork", marks=pytest.mark.soak),
     ],
@@ -137,10 +137,12 @@ def test_own_server_parent_killed_is_gone_with_its_folder(
 
 
 @pytest.mark.prefect
-def test_own_server_database_is_a_copy_of_the_template(
-    prefect_server: ServerHandle, server_scratch: Path
-) -> None:
-    """The session's server left a migrated database, which holds no run."""
+@pytest.mark.soak
+@pytest.mark.usefixtures("no_given_server")
+def test_own_server_leaves_a_migrated_database_without_runs(server_scratch: Path) -> None:
+    """The next one starts from a copy of it, which saves the migrations."""
+    with use_server(server_scratch, verbose=False, announce=lambda _: None) as server:
+        assert server.kind == "own"
     template = state_folder().template
     with closing(sqlite3.connect(template)) as database:
         (runs,) = database.execute("SELECT count(*) FROM flow_run").fetchone()
@@ -168,6 +170,7 @@ def test_use_server_inside_sets_and_after_restores_the_environment(
 
 
 @pytest.mark.prefect
+@pytest.mark.soak  # two servers
 @pytest.mark.usefixtures("no_given_server")
 def test_server_start_twice_at_once_is_one_server_that_later_runs_find(
     prefect_server: ServerHandle, tmp_path: Path

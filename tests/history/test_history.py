@@ -8,6 +8,7 @@ from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory, failing, killed_at, statuses
 
 
+@pytest.mark.soak  # eighteen points; scenarios/test_stale_capture_history.py bisects six
 def test_decompose_by_bisection_finds_what_all_finds(small: SmallHistory) -> None:
     """Two changes among eight commits lie at the same commits, with fewer points measured."""
     for number in range(8):
@@ -40,6 +41,7 @@ def test_decompose_by_bisection_finds_what_all_finds(small: SmallHistory) -> Non
     assert found.exit_code == 0
 
 
+@pytest.mark.soak  # scenarios/test_stale_capture_history.py has a revert, too
 def test_decompose_of_a_change_and_its_revert_names_the_blind_spot(small: SmallHistory) -> None:
     """Ends that look alike hide what is between them, and the report says so; --all sees it."""
     small.add("start", range(8))
@@ -189,6 +191,7 @@ def test_decompose_after_a_crash_continues(small: SmallHistory) -> None:
     assert len(list((small.warehouse / "history").glob("*.json"))) == 2
 
 
+@pytest.mark.soak
 def test_history_after_a_crash_continues_at_other_prices(small: SmallHistory) -> None:
     """What tokens cost decides nothing that is measured."""
     for number in range(3):

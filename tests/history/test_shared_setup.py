@@ -82,6 +82,7 @@ def test_backfill_over_one_set_up_measures_every_commit(small: SmallHistory) -> 
     assert count.read_text().count("run") == 2
 
 
+@pytest.mark.soak
 def test_backfill_of_a_copied_product_measures_every_commit(small: SmallHistory) -> None:
     """Without editable mode nothing is shared, the history says so, and the scores are right."""
     count = build(small, COPIED, commits=4, new_lock=9)

@@ -52,7 +52,15 @@ def replace(path: Path) -> None:
     pq.write_table(pa.table({"run_id": [1], "started_at": ["a"], "arm": [2]}), path)
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, scramble, replace])
+@pytest.mark.parametrize(
+    "damage",
+    [
+        truncate,
+        scramble,
+        pytest.param(empty, marks=pytest.mark.soak),
+        pytest.param(replace, marks=pytest.mark.soak),
+    ],
+)
 @pytest.mark.parametrize("table", ["runs", "tasks", "captures"])
 def test_a_damaged_file_is_named_and_other_runs_are_readable(
     lab: EvaluationLab, table: str, damage: Callable[[Path], None]

@@ -17,6 +17,7 @@ from coldrun.tasks.run.own_code import (
     own_code,
     source_root,
 )
+from tests.conftest import EXAMPLES
 from tests.evaluations import ROOT
 
 
@@ -41,7 +42,8 @@ def test_digest_source_changes_with_every_single_file(copied: Path) -> None:
     files = [path for path in copied.rglob("*") if path.suffix in {".py", ".sql"}]
     assert len(files) > 100
 
-    for path in files:
+    # one in eight of them in the gate, each of them every night
+    for path in sorted(files)[:: 8 // EXAMPLES]:
         data = path.read_bytes()
         path.write_bytes(data + b"\n")
         assert digest_source(copied) != before, path

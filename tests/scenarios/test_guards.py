@@ -107,7 +107,7 @@ def pristine(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run_tests(root: Path, *tests: str) -> subprocess.CompletedProcess[str]:
     """Run tests on the code below `root` and on no other."""
     return subprocess.run(
-        [sys.executable, "-m", "pytest", *tests, "-p", "no:xdist", "-p", "no:cacheprovider"],
+        [sys.executable, "-m", "pytest", *tests, "-n", "0", "-p", "no:cacheprovider"],
         cwd=root,
         env=os.environ | {"PYTHONPATH": str(root), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

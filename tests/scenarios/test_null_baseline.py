@@ -138,6 +138,7 @@ def test_freeze_of_largest_first_warns_before_anything_is_asked(
 
 
 @pytest.mark.prefect
+@pytest.mark.soak
 def test_null_baseline_through_the_command_line_exits_3_then_0(
     shop: Callable[[str], EvaluationLab], prefect_server: dict[str, str]
 ) -> None:

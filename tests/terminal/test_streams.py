@@ -65,6 +65,7 @@ def test_run_with_json_in_a_file_shows_bar_and_report_on_the_terminal(
     assert json.loads(file.read_text())["counts"]["executed"] == 24
 
 
+@pytest.mark.soak
 def test_run_into_files_of_another_encoding_ends_with_its_verdict(
     gated: GatedLab, show: Show
 ) -> None:

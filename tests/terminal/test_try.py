@@ -29,7 +29,10 @@ def repository(tmp_path: Path) -> Path:
     return builder.path
 
 
-@pytest.mark.parametrize("columns", [pytest.param(200, marks=pytest.mark.soak), 80, 40])
+@pytest.mark.parametrize(
+    "columns",
+    [pytest.param(200, marks=pytest.mark.soak), 80, pytest.param(40, marks=pytest.mark.soak)],
+)
 def test_try_in_a_terminal_shows_its_phases_and_leaves_the_report_alone(
     tmp_path: Path, repository: Path, show: Show, columns: int
 ) -> None:
