@@ -14,6 +14,7 @@ import argparse
 import contextlib
 import cProfile
 import json
+import os
 import pstats
 import statistics
 import sys
@@ -85,6 +86,7 @@ def main() -> None:
         if options.profile:
             profile(lambda: run_plainly(evaluation, request))
             return
+        os.environ["COLDRUN_STATE"] = str(Path(folder) / "state")  # not the server of the user
         with use_server(Path(folder) / "scratch", verbose=False, announce=print) as server:
             from coldrun.flows import quiet
             from coldrun.flows.evaluate import Control, evaluate
@@ -94,7 +96,7 @@ def main() -> None:
                 quiet.run_flow(
                     server,
                     lambda: evaluate(evaluation, request, control=control),
-                    stop=control.stop,
+                    control=control,
                 )
 
             run_flow()  # the first flow of a process imports and connects

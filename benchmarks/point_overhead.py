@@ -160,6 +160,7 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
     evaluation = make_evaluation(root, CONFIG)
     repository = open_product(evaluation)
+    os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
     with use_server(root / "scratch", verbose=False, announce=lambda _: None):
         from coldrun.flows.evaluate import Control
         from coldrun.flows.history import run_history

@@ -153,7 +153,9 @@ def prepare_state() -> StateFolder:
     folder = state_folder()
     try:
         folder.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        folder.root.chmod(0o700)
         folder.background.mkdir(mode=0o700, exist_ok=True)
+        (folder.root / "server.lock").touch()
     except OSError as error:
         raise StorageError(
             f"the state folder {folder.root} cannot be written ({error.strerror}); name another "

@@ -132,6 +132,16 @@ def _file_change(path: str | bytes, content: Content) -> bytes:
     return b"M %s inline %s\n%s" % (mode.encode(), quoted, _data(data))
 
 
+SLOW_FOLDERS = ("scenarios", "terminal", "history", "cli", "flows")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the folders whose tests start processes: no worker is left alone with them."""
+    tests = Path(__file__).parent
+    order = {name: number for number, name in enumerate(SLOW_FOLDERS)}
+    items.sort(key=lambda item: order.get(item.path.relative_to(tests).parts[0], len(SLOW_FOLDERS)))
+
+
 @pytest.fixture(scope="session", autouse=True)
 def _clean_git_environment() -> Iterator[None]:
     """Hide the configuration and GIT_ variables of whoever runs the tests."""
