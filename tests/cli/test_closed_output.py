@@ -48,7 +48,12 @@ def call_unheard(
 
 
 @pytest.mark.parametrize(
-    ("arguments", "code"), [(("runs",), 0), (("--help",), 0), (("report", "last"), 3)]
+    ("arguments", "code"),
+    [
+        pytest.param(("runs",), 0, marks=pytest.mark.soak),
+        (("--help",), 0),
+        (("report", "last"), 3),
+    ],
 )
 def test_a_command_without_a_reader_ends_quietly_with_its_own_code(
     lab: EvaluationLab, arguments: tuple[str, ...], code: int

@@ -77,6 +77,7 @@ def test_freeze_on_a_read_only_disk_is_one_line(tmp_path: Path) -> None:
 
 
 @pytest.mark.prefect
+@pytest.mark.soak  # two disks, two runs
 def test_run_on_a_disk_that_fills_up_keeps_every_finished_answer(
     tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:

@@ -41,7 +41,6 @@ def test_decompose_by_bisection_finds_what_all_finds(small: SmallHistory) -> Non
     assert found.exit_code == 0
 
 
-@pytest.mark.soak  # scenarios/test_stale_capture_history.py has a revert, too
 def test_decompose_of_a_change_and_its_revert_names_the_blind_spot(small: SmallHistory) -> None:
     """Ends that look alike hide what is between them, and the report says so; --all sees it."""
     small.add("start", range(8))

@@ -111,6 +111,7 @@ def test_commits_with_one_lock_file_share_a_set_up(lab: Lab, product: Product) -
     assert [path.name for path in one.directory.parent.parent.glob("worktree-*")] == []
 
 
+@pytest.mark.soak  # a virtual environment
 def test_installed_product_answers_as_its_commit_does(lab: Lab, product: Product) -> None:
     """A real virtual environment, the product in editable mode, a change at every commit and one
     of the lock file in the middle: every answer is its commit's, from two set-ups."""
@@ -124,6 +125,7 @@ def test_installed_product_answers_as_its_commit_does(lab: Lab, product: Product
     assert product.set_ups == 2
 
 
+@pytest.mark.soak  # a virtual environment
 def test_sessions_ask_the_commit_of_their_point(lab: Lab, product: Product) -> None:
     """An adapter in the installed environment answers as each commit does, in one process after
     the other."""
@@ -232,6 +234,7 @@ def test_file_names_that_are_not_text_are_moved_and_compared(product: Product) -
     assert "copied %FF.py to .v%FF/%FF.py" in product.point(third).notes[0]
 
 
+@pytest.mark.soak  # a virtual environment
 def test_copied_product_answers_as_its_commit_does(product: Product) -> None:
     """An installation that is no link to the checkout is made anew where the package changed."""
     product.setup = COPIED

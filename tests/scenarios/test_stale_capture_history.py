@@ -123,6 +123,7 @@ def test_chart_marks_the_steps_that_a_test_supports(decomposition: History) -> N
     assert [svg.count(f">{text}<") for text in ("+10", "+9", "+8", "0")] == [1, 1, 1, 0]
 
 
+@pytest.mark.soak
 def test_change_and_revert_is_found_by_all_only(tmp_path: Path) -> None:
     """Bisection names the commits that it did not look at; --all finds both moves."""
     good = write_search(hashes=NO_HASHES, gate=ANY, message=RIGHT)
