@@ -15,11 +15,16 @@ from tests.server import prefect_server
 __all__ = ["prefect_server"]
 
 # How long an example takes says how busy the machine is, not whether the code is right.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
-
 EXAMPLES = 8 if os.environ.get("COLDRUN_TESTS") == "nightly" else 1
-"""How many times as many examples as usual an expensive property gets; `.ci/nightly` sets it."""
+"""How many times as many examples as usual a property gets; `.ci/nightly` sets it."""
+
+settings.register_profile(
+    "patient",
+    deadline=None,
+    max_examples=40 * EXAMPLES,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("patient")
 
 SYMLINK = "120000"
 SUBMODULE = "160000"
@@ -130,16 +135,6 @@ def _file_change(path: str | bytes, content: Content) -> bytes:
     if mode == SUBMODULE:
         return b"M %s %s %s" % (mode.encode(), os.fsencode(data), quoted)
     return b"M %s inline %s\n%s" % (mode.encode(), quoted, _data(data))
-
-
-SLOW_FOLDERS = ("scenarios", "terminal", "history", "cli", "flows")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Begin with the folders whose tests start processes: no worker is left alone with them."""
-    tests = Path(__file__).parent
-    order = {name: number for number, name in enumerate(SLOW_FOLDERS)}
-    items.sort(key=lambda item: order.get(item.path.relative_to(tests).parts[0], len(SLOW_FOLDERS)))
 
 
 @pytest.fixture(scope="session", autouse=True)
