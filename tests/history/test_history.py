@@ -97,6 +97,7 @@ def test_backfill_measures_equal_trees_once(small: SmallHistory) -> None:
     assert [step.measures["exact"].difference for step in history.steps] == [8, -8]
 
 
+@pytest.mark.soak
 def test_backfill_with_reuse_replays_candidates_and_executes_controls(small: SmallHistory) -> None:
     """The second time product answers are labelled replays, and steps on them are unverified."""
     small.add("start", range(8))
@@ -143,6 +144,7 @@ def test_backfill_point_that_fails_is_recorded_and_the_rest_goes_on(small: Small
     assert [row["status"] for row in rows] == ["measured", "failed", "measured"]
 
 
+@pytest.mark.soak
 def test_decompose_around_a_point_that_fails_splits_what_it_can(small: SmallHistory) -> None:
     """The midpoint cannot be measured: its neighbours are, and the change stays a bundle of two."""
     for number in range(5):

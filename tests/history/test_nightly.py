@@ -79,6 +79,7 @@ def test_page_of_a_night_quotes_what_others_said_as_text(tmp_path: Path) -> None
     assert page == f"# Nightly evaluation\n\n{line}\n"
 
 
+@pytest.mark.soak
 def test_newest_commit_that_fails_is_told_once(small: SmallHistory) -> None:
     """Exit code 5 in its night, nothing new in the next, and the mended commit is measured."""
     small.add("start", range(8))

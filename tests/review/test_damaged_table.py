@@ -55,8 +55,8 @@ def replace(path: Path) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        truncate,
         scramble,
+        pytest.param(truncate, marks=pytest.mark.soak),
         pytest.param(empty, marks=pytest.mark.soak),
         pytest.param(replace, marks=pytest.mark.soak),
     ],
