@@ -170,6 +170,7 @@ def test_decompose_whose_end_fails_is_invalid(small: SmallHistory) -> None:
     assert history.steps == []
 
 
+@pytest.mark.soak
 def test_decompose_after_a_crash_continues(small: SmallHistory) -> None:
     """What was measured before the program died is not measured again."""
     for number in range(4):

@@ -135,6 +135,7 @@ def test_nothing_new_needs_no_server(small: SmallHistory, monkeypatch: pytest.Mo
     assert "nothing new" in new.stdout
 
 
+@pytest.mark.soak
 def test_dry_run_prints_the_plan_and_executes_nothing(small: SmallHistory) -> None:
     """Order from both ends, equal trees, and the time that earlier points took."""
     small.add("start", range(8))

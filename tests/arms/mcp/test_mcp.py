@@ -194,7 +194,10 @@ def test_preparation_that_never_ends_is_infra(lab: Lab) -> None:
     [
         (("--fail",), {}, "exit code 6"),
         (("--sleep",), {"startup_timeout_seconds": 0.5}, "was not ready after 0.5 s"),
-        ((), {"tool": "search"}, "has no tool 'search', but set_path"),
+        pytest.param(
+            *((), {"tool": "search"}, "has no tool 'search', but set_path"),
+            marks=pytest.mark.soak,
+        ),
         ((), {"prepare": ({"tool": "set_path", "arguments": {}},)}, "'set_path' failed"),
         ((), {"argv": ("no-such-server",)}, "'no-such-server' cannot be started"),
     ],
