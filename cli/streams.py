@@ -29,7 +29,7 @@ _SPELLING = {
     "±": "+/-",
     "…": "...",
 }
-"""How signs are written in ASCII alone; nobody reads an escape for `≤`."""
+"""How signs are written in ASCII; `<=` is easier to read than an escape for `≤`."""
 
 
 class _Unheard(io.FileIO):

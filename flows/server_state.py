@@ -145,7 +145,7 @@ def state_folder() -> StateFolder:
 
 
 def prepare_state() -> StateFolder:
-    """Make the state folder, which nobody else can look into.
+    """Make the state folder, readable by the user alone.
 
     Raises:
         StorageError: It cannot be written.
