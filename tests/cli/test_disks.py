@@ -53,6 +53,7 @@ def test_run_on_a_read_only_warehouse_is_one_line(tmp_path: Path) -> None:
     assert re.search(r"cannot write the warehouse .*: Read-only file system", one_line(done))
 
 
+@pytest.mark.soak
 def test_report_from_a_read_only_warehouse_works(tmp_path: Path) -> None:
     """Who only reads needs no right to write."""
     lab = EvaluationLab(tmp_path).prepare()

@@ -106,6 +106,7 @@ def test_interrupted_run_lands_what_finished_and_resumes_with_the_printed_comman
     ]
 
 
+@pytest.mark.soak
 def test_run_interrupted_while_its_arm_starts_is_gone_in_time(
     tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:

@@ -445,6 +445,7 @@ def run_elsewhere(
     return int(program.stdout.readline())
 
 
+@pytest.mark.soak
 def test_move_that_is_killed_leaves_a_point_or_nothing(
     product: Product, other_program: subprocess.Popen[str]
 ) -> None:

@@ -34,6 +34,7 @@ def test_run_with_stdout_in_a_file_keeps_the_bar_on_the_terminal(
     assert not any(BAR.fullmatch(line) for line in report.splitlines())
 
 
+@pytest.mark.soak
 def test_run_with_stderr_in_a_file_prints_the_report_on_a_wide_terminal(
     gated: GatedLab, show: Show
 ) -> None:
