@@ -24,14 +24,14 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.analyse.gate import judge_candidate, pair_scores
-from coldrun.tasks.analyse.intervals import mean_intervals, wilson_interval
-from coldrun.tasks.analyse.measures import parse_measure
-from coldrun.tasks.analyse.multiplicity import adjust_family
-from coldrun.tasks.analyse.nulls import null_scores, permuted_scores
-from coldrun.tasks.analyse.paired_intervals import bonett_price_interval
-from coldrun.tasks.analyse.power import minimum_detectable_effect
-from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.lib.records import GoldItem, Task
+from coldrun.tasks.stats.gate import judge_candidate, pair_scores
+from coldrun.tasks.stats.intervals import mean_intervals, wilson_interval
+from coldrun.tasks.stats.measures import parse_measure
+from coldrun.tasks.stats.multiplicity import adjust_family
+from coldrun.tasks.stats.nulls import null_scores, permuted_scores
+from coldrun.tasks.stats.paired_intervals import bonett_price_interval
+from coldrun.tasks.stats.power import minimum_detectable_effect
 
 TASKS, ITEMS, K, RESAMPLES, LIMIT_SECONDS = 2000, 3000, 8, 10_000, 1.0
 MEASURES = ("hit@5", "hit@1", "hit@8", "mrr@8")

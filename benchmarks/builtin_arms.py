@@ -81,9 +81,9 @@ def measure(config: Path) -> dict[str, float]:
 def run(path: Path) -> dict[str, float]:
     """Run a configuration: CPU seconds of asking and of the whole process, and its wall time."""
     started = time.perf_counter()
-    from coldrun.tasks.report.land import finish_run
-    from coldrun.tasks.run.conduct import RunRequest, execute_locally, start_run
+    from coldrun.tasks.judge.land_judgement import finish_run
     from coldrun.tasks.run.prepare import load_evaluation
+    from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
 
     with tempfile.TemporaryDirectory() as folder:
         evaluation = load_evaluation(path, scratch=Path(folder))
@@ -106,7 +106,7 @@ def cpu_seconds() -> float:
 def pick(repository: Path, tasks: int) -> str:
     """A base with four times as many tasks after it, as `try` looks for."""
     from coldrun.tasks.config import PanelConfig
-    from coldrun.tasks.git.repository import Repository
+    from coldrun.tasks.lib.git.repository import Repository
     from coldrun.tasks.mine.pick_base import pick_base
 
     spec = PanelConfig(kind="commit-files", repo=str(repository), base="HEAD")

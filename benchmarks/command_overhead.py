@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 
 from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write import write_frozen
-from coldrun.tasks.mine.mine import mine_panel
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.run.conduct import RunRequest, execute_locally, start_run
+from coldrun.tasks.freeze.write_panel import write_frozen
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import load_evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
 
 ARM = """
 import json, sys

@@ -20,12 +20,12 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.analyse.constant import constant_answer
-from coldrun.tasks.analyse.gate import GATE_ALPHA, judge_candidate, judge_gate, pair_scores
-from coldrun.tasks.analyse.measures import parse_measure
-from coldrun.tasks.analyse.nulls import null_scores, permuted_scores
-from coldrun.tasks.analyse.power import exact_power
-from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.lib.records import GoldItem, Task
+from coldrun.tasks.stats.constant import constant_answer
+from coldrun.tasks.stats.gate import GATE_ALPHA, judge_candidate, judge_gate, pair_scores
+from coldrun.tasks.stats.measures import parse_measure
+from coldrun.tasks.stats.nulls import null_scores, permuted_scores
+from coldrun.tasks.stats.power import exact_power
 
 PANELS, TASKS, FILES, K = 2000, 71, 138, 5
 POWER_PANELS = 20_000

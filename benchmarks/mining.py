@@ -23,10 +23,10 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from coldrun.tasks.config import Config, PanelConfig, SampleConfig
-from coldrun.tasks.freeze.freeze import freeze_panel
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
+from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.mine.commit_files import mine_commit_files
-from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.mine.pick_base import pick_base
 from coldrun.tasks.mine.ticket_repos import mine_ticket_repos
 

@@ -27,16 +27,16 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from coldrun.flows.server import use_server
+from coldrun.flows.prefect_server import use_server
 from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write import write_frozen
-from coldrun.tasks.mine.mine import mine_panel
-from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.run.conduct import RunRequest, StartedRun, execute_locally, start_run
+from coldrun.tasks.freeze.write_panel import write_frozen
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
 
 CONFIG = """\
 [panel]

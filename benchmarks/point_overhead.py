@@ -25,14 +25,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from coldrun.flows.server import use_server
+from coldrun.flows.prefect_server import use_server
 from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.commits import open_product, select_commits
-from coldrun.tasks.history.conduct import HistoryRequest
-from coldrun.tasks.mine.mine import mine_panel
+from coldrun.tasks.history.history_lifecycle import HistoryRequest
+from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 
 LIMIT_SECONDS = 0.5

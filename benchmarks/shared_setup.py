@@ -23,7 +23,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from benchmarks.point_overhead import CONFIG, git, make_evaluation
 from coldrun.tasks.history.commits import open_product, select_commits
-from coldrun.tasks.history.conduct import HistoryRequest, conduct_history
+from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
 
 SETUP = (
     "python3 -m venv .venv && "

@@ -23,8 +23,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
 from coldrun.tasks.arms.builtin.tokens import split_word
-from coldrun.tasks.git.objects import ObjectReader
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.git.object_reader import ObjectReader
+from coldrun.tasks.lib.git.repository import Repository
 
 GOAL = 0.1
 SHARED = 0.95

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coldrun.cli.history import chart_option
+from coldrun.cli.history_commands import chart_option
 from coldrun.cli.options import (
     Outputs,
     catch_errors,
@@ -21,7 +21,7 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from coldrun.tasks.history.plan import HistoryCommit
+    from coldrun.tasks.history.history_plan import HistoryCommit
     from coldrun.tasks.run.prepare import Evaluation
 
 
@@ -98,10 +98,14 @@ def command(
     Exit codes: 0 whatever was measured · 2 usage, configuration or lock · 5 no point could be
     measured · 130 interrupted
     """
-    from coldrun.cli.history import command_line, conduct_and_report
-    from coldrun.tasks.errors import UsageError
-    from coldrun.tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
-    from coldrun.tasks.history.plan import thin_out
+    from coldrun.cli.history_commands import command_line, conduct_and_report
+    from coldrun.tasks.history.history_lifecycle import (
+        HistoryRequest,
+        choose_arm,
+        require_product_arm,
+    )
+    from coldrun.tasks.history.history_plan import thin_out
+    from coldrun.tasks.lib.errors import UsageError
     from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
@@ -155,7 +159,7 @@ def _select(
 
     if text != NEW:
         return select_commits(open_product(evaluation), text, is_first_parent=is_first_parent)
-    from coldrun.tasks.history.conduct import measured_before
+    from coldrun.tasks.history.history_lifecycle import measured_before
 
     repository = open_product(evaluation, update=True)
     tip = product_tip(repository, require_product(evaluation))
@@ -165,8 +169,8 @@ def _select(
 def _print_plan(
     evaluation: Evaluation, warehouse: Path, commits: tuple[HistoryCommit, ...], outputs: Outputs
 ) -> None:
-    from coldrun.tasks.history.conduct import estimate_history
-    from coldrun.tasks.history.plan import build_nodes
+    from coldrun.tasks.history.history_lifecycle import estimate_history
+    from coldrun.tasks.history.history_plan import build_nodes
     from coldrun.tasks.history.render_plan import plan_lines, plan_values
     from coldrun.tasks.report.markdown import bullets
 

@@ -34,7 +34,7 @@ def command(
     Each RUN is an id, the start of one, or `last`. Both must have asked the same panel with the
     same measures. Nothing is executed; the exit code is 0 whatever the outcome.
     """
-    from coldrun.tasks.history.compare import compare_runs
+    from coldrun.tasks.history.comparison import compare_runs
     from coldrun.tasks.history.outcomes import read_floors, read_key_differences, read_run
     from coldrun.tasks.history.render_compare import comparison_markdown, print_comparison
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.history import chart_option
+from coldrun.cli.history_commands import chart_option
 from coldrun.cli.options import (
     Outputs,
     catch_errors,
@@ -68,9 +68,13 @@ def command(
     Exit codes: 0 whatever was found · 2 usage, configuration or lock · 5 an end could not be
     measured · 130 interrupted
     """
-    from coldrun.cli.history import command_line, conduct_and_report
+    from coldrun.cli.history_commands import command_line, conduct_and_report
     from coldrun.tasks.history.commits import list_range, open_product
-    from coldrun.tasks.history.conduct import HistoryRequest, choose_arm, require_product_arm
+    from coldrun.tasks.history.history_lifecycle import (
+        HistoryRequest,
+        choose_arm,
+        require_product_arm,
+    )
     from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)

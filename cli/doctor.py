@@ -20,7 +20,7 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from coldrun.tasks.run.doctor import Check
+    from coldrun.tasks.run.machine_checks import Check
 
 ROOT = Path(__file__).resolve().parent.parent
 STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
@@ -42,7 +42,7 @@ def command(
     from rich.text import Text
 
     from coldrun.tasks.report.markdown import outline
-    from coldrun.tasks.run.doctor import check_machine
+    from coldrun.tasks.run.machine_checks import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
     checks += _check_servers(scratch)
@@ -71,7 +71,7 @@ def _check_servers(scratch: Path) -> Iterator[Check]:
 
     from coldrun.flows.server_launch import health
     from coldrun.flows.server_state import list_orphans, read_running, run_folders, state_folder
-    from coldrun.tasks.run.doctor import Check
+    from coldrun.tasks.run.machine_checks import Check
 
     given = os.environ.get("PREFECT_API_URL")
     running = read_running(state_folder())

@@ -10,16 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from coldrun.cli.options import Outputs, given_words, resume_command
-from coldrun.tasks.errors import ColdrunError
+from coldrun.tasks.lib.errors import ColdrunError
 
 if TYPE_CHECKING:
     from coldrun.flows.evaluate import Control
-    from coldrun.flows.server import ServerHandle
-    from coldrun.tasks.report.build import BuiltReport
-    from coldrun.tasks.report.model import Report
+    from coldrun.flows.prefect_server import ServerHandle
+    from coldrun.tasks.judge.build_report import BuiltReport
+    from coldrun.tasks.judge.report_model import Report
     from coldrun.tasks.report.progress import Display
-    from coldrun.tasks.run.conduct import RunRequest
     from coldrun.tasks.run.prepare import Evaluation
+    from coldrun.tasks.run.run_lifecycle import RunRequest
 
 INTERRUPTED = 130
 
@@ -45,7 +45,7 @@ def evaluate_and_report(
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
 
-    from coldrun.tasks.run.conduct import check_request, revision_to_resume
+    from coldrun.tasks.run.run_lifecycle import check_request, revision_to_resume
 
     check_request(evaluation, request, revision=revision)
     if request.mode == "resume" and revision is None:
@@ -167,7 +167,7 @@ def prefect_server(
     scratch: Path, announce: Callable[[str], None], *, verbose: bool
 ) -> Iterator[ServerHandle]:
     """A Prefect server for a while, and Prefect's settings in place before it is imported."""
-    from coldrun.flows.server import use_server
+    from coldrun.flows.prefect_server import use_server
 
     with use_server(scratch, verbose=verbose, announce=announce, is_awaited=False) as server:
         import coldrun.flows.evaluate  # noqa: F401 - its two seconds pass while the server starts

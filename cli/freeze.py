@@ -55,12 +55,12 @@ def command(
     the lock is what makes a later number mean something. All figures are of the dev part.
     """
     from coldrun.tasks.config import load_config
-    from coldrun.tasks.freeze.check import check_config
-    from coldrun.tasks.freeze.freeze import freeze_panel
+    from coldrun.tasks.freeze.check_config import check_config
+    from coldrun.tasks.freeze.freeze_panel import freeze_panel
     from coldrun.tasks.freeze.lock import EvaluationFiles
-    from coldrun.tasks.freeze.write import write_frozen
-    from coldrun.tasks.mine.mine import mine_panel, with_repo
-    from coldrun.tasks.report.panel import frozen_markdown, frozen_values, print_frozen
+    from coldrun.tasks.freeze.write_panel import write_frozen
+    from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
+    from coldrun.tasks.report.freeze_report import frozen_markdown, frozen_values, print_frozen
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
@@ -88,7 +88,7 @@ def command(
     }
     console.print(words[written], soft_wrap=True)
     if result.sealed_panel is not None:
-        from coldrun.tasks.freeze.sealed import describe_key
+        from coldrun.tasks.holdout.sealed_file import describe_key
 
         console.print(f"{files.sealed} holds the sealed part, encrypted", soft_wrap=True)
         console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
@@ -100,8 +100,8 @@ def command(
 
 def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, Any] | None:
     """The lock of the newest run of this evaluation: of this file, or of a panel its lock knows."""
-    from coldrun.tasks.errors import LockError
     from coldrun.tasks.freeze.lock import frozen_digests, read_lock
+    from coldrun.tasks.lib.errors import LockError
     from coldrun.warehouse.reader import connect, select_rows
 
     if not warehouse.exists():

@@ -28,10 +28,10 @@ if TYPE_CHECKING:
 
     from coldrun.flows.evaluate import Control
     from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest
-    from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.judge.build_report import BuiltReport
     from coldrun.tasks.report.progress import Display
-    from coldrun.tasks.run.conduct import RunRequest, StartedRun
     from coldrun.tasks.run.prepare import Evaluation
+    from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 
 
 @click.group(
@@ -91,11 +91,11 @@ def open_(
     afterwards, and the opening is written to NAME.holdout.jsonl before anything is told. An
     opening outside of [holdout] is refused without --override. Exit codes are those of `run`.
     """
-    from coldrun.tasks.freeze.ledger import hold_ledger
     from coldrun.tasks.freeze.lock import EvaluationFiles
+    from coldrun.tasks.holdout.ledger import hold_ledger
     from coldrun.tasks.holdout.opening import OpeningRequest, open_sealed, prepare_opening
     from coldrun.tasks.holdout.private import private_warehouse
-    from coldrun.tasks.run.conduct import RunRequest, check_request
+    from coldrun.tasks.run.run_lifecycle import RunRequest, check_request
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     request = OpeningRequest(
@@ -146,11 +146,11 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
     A line that was edited, moved or cut off is an error (exit 5).
     """
     from coldrun.tasks.config import HoldoutConfig, load_config
-    from coldrun.tasks.freeze.holdout import count_openings, is_demoted
-    from coldrun.tasks.freeze.ledger import adopt_openings, read_ledger
     from coldrun.tasks.freeze.lock import EvaluationFiles, read_lock
-    from coldrun.tasks.plain import counted, noun
-    from coldrun.tasks.report.sealed import log_markdown, opening_lines, opening_values
+    from coldrun.tasks.holdout.ledger import adopt_openings, read_ledger
+    from coldrun.tasks.holdout.opening_report import log_markdown, opening_lines, opening_values
+    from coldrun.tasks.holdout.openings import count_openings, is_demoted
+    from coldrun.tasks.lib.plain_text import counted, noun
 
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
@@ -209,8 +209,8 @@ def _evaluator(
 
 
 def _tell(opened: OpenedPart, outputs: Outputs) -> None:
+    from coldrun.tasks.holdout.opening_report import opening_lines, opening_markdown, opening_values
     from coldrun.tasks.report.markdown import bullets
-    from coldrun.tasks.report.sealed import opening_lines, opening_markdown, opening_values
 
     opening, openings, allowed = opened.opening, opened.openings, opened.allowed
     console = outputs.people
@@ -234,7 +234,7 @@ def _tell(opened: OpenedPart, outputs: Outputs) -> None:
 
 
 def _print_table(result: Mapping[str, Any], console: Console) -> None:
-    from coldrun.tasks.report.sealed import result_cells, result_headers
+    from coldrun.tasks.holdout.opening_report import result_cells, result_headers
     from coldrun.tasks.report.tables import print_table
 
     print_table(console, result_headers(result), result_cells(result))

@@ -53,8 +53,8 @@ def command(config_path: Path, repo: str, arm: str, scratch: Path) -> None:
     are enough tasks. Nothing that exists is overwritten.
     """
     from coldrun.tasks.config import parse_config
-    from coldrun.tasks.errors import UsageError
-    from coldrun.tasks.git.clone import is_url, open_source
+    from coldrun.tasks.lib.errors import UsageError
+    from coldrun.tasks.lib.git.clone import is_url, open_source
     from coldrun.tasks.mine.pick_base import pick_base
 
     if config_path.suffix != ".toml":
@@ -97,7 +97,7 @@ def _read(name: str) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    from coldrun.tasks.errors import StorageError
+    from coldrun.tasks.lib.errors import StorageError
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -43,12 +43,12 @@ def command(
     Writes nothing unless --json or --markdown is given. With a [split], only the dev part is shown.
     """
     from coldrun.tasks.config import load_config
-    from coldrun.tasks.freeze.check import check_config
-    from coldrun.tasks.freeze.freeze import freeze_panel
-    from coldrun.tasks.freeze.panel import panel_to_bytes
+    from coldrun.tasks.freeze.check_config import check_config
+    from coldrun.tasks.freeze.freeze_panel import freeze_panel
+    from coldrun.tasks.freeze.panel_file import panel_to_bytes
     from coldrun.tasks.freeze.split import split_tasks
-    from coldrun.tasks.mine.mine import mine_panel, with_repo
-    from coldrun.tasks.report.panel import frozen_markdown, print_frozen
+    from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
+    from coldrun.tasks.report.freeze_report import frozen_markdown, print_frozen
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)

@@ -20,11 +20,11 @@ from coldrun.cli.options import (
     verbose_option,
     warehouse_option,
 )
-from coldrun.tasks.plain import counted
+from coldrun.tasks.lib.plain_text import counted
 
 if TYPE_CHECKING:
     from coldrun.flows.evaluate import Control
-    from coldrun.tasks.history.nightly import Night
+    from coldrun.tasks.history.night import Night
     from coldrun.tasks.report.progress import Display
 
 configs_argument = click.argument(
@@ -70,7 +70,7 @@ def once(
     Exit codes: 0 whatever was measured, or nothing new · 2 usage, configuration or lock ·
     5 a commit could not be measured · 130 interrupted
     """
-    from coldrun.tasks.history.nightly import summarise_nights
+    from coldrun.tasks.history.night import summarise_nights
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     chosen = _choose(configs)
@@ -82,7 +82,7 @@ def once(
     for night in nights:
         console.print(night.sentence, soft_wrap=True, markup=False)
     if not nights:
-        from coldrun.flows.nightly import BUSY
+        from coldrun.flows.nights import BUSY
 
         console.print(BUSY, soft_wrap=True)
     outputs.write(
@@ -118,7 +118,7 @@ def serve(
     whose process was killed is marked as crashed within two minutes.
     """
     from coldrun.cli.options import people_console
-    from coldrun.flows.server import start_server, use_server
+    from coldrun.flows.prefect_server import start_server, use_server
 
     chosen = _choose(configs)
     _refuse_unmeasurable(chosen, scratch)
@@ -130,7 +130,7 @@ def serve(
     if not os.environ.get("PREFECT_API_URL"):
         start_server(announce)
     with use_server(scratch, verbose=verbose, announce=announce):
-        from coldrun.flows.nightly import serve_nights
+        from coldrun.flows.nights import serve_nights
 
         errors.print(
             f"serving {counted(len(chosen), 'configuration')}, {cron} ({timezone}); Ctrl-C ends it",
@@ -149,12 +149,12 @@ def guard(scratch: Path) -> None:
     every later night is cancelled.
     """
     from coldrun.cli.options import people_console
-    from coldrun.flows.server import use_server
+    from coldrun.flows.prefect_server import use_server
 
     errors = people_console(stderr=True)
     with use_server(scratch, verbose=False, announce=errors.print) as server:
-        from coldrun.flows.nightly import AUTOMATION, ensure_automation
-        from coldrun.tasks.errors import UsageError
+        from coldrun.flows.nights import AUTOMATION, ensure_automation
+        from coldrun.tasks.lib.errors import UsageError
 
         if server.kind == "own":
             raise UsageError(
@@ -166,9 +166,9 @@ def guard(scratch: Path) -> None:
 
 def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) -> list[Night]:
     """One word for each configuration when none has anything new: Prefect is not even started."""
-    from coldrun.tasks.errors import ColdrunError
     from coldrun.tasks.history.commits import open_product
-    from coldrun.tasks.history.nightly import find_nothing_new, publish_nights
+    from coldrun.tasks.history.night import find_nothing_new, publish_nights
+    from coldrun.tasks.lib.errors import ColdrunError
     from coldrun.tasks.run.manifest import new_run_id
     from coldrun.tasks.run.prepare import load_evaluation
 
@@ -189,10 +189,10 @@ def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) ->
 
 def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Outputs) -> list[Night]:
     from coldrun.cli.evaluating import InterruptedRunError, run_flow
-    from coldrun.cli.history import PointTeller
+    from coldrun.cli.history_commands import PointTeller
 
     def run(control: Control, display: Display) -> list[Night]:
-        from coldrun.flows.nightly import run_once
+        from coldrun.flows.nights import run_once
 
         return run_once(
             configs,
@@ -219,7 +219,7 @@ def _check_summary() -> None:
     Raises:
         UsageError: $GITHUB_STEP_SUMMARY names what cannot be written.
     """
-    from coldrun.tasks.errors import UsageError
+    from coldrun.tasks.lib.errors import UsageError
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     try:
@@ -238,7 +238,7 @@ def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
         ColdrunError: A configuration is not frozen, or has no product, or no arm that runs it.
     """
     from coldrun.tasks.history.commits import require_product
-    from coldrun.tasks.history.conduct import require_product_arm
+    from coldrun.tasks.history.history_lifecycle import require_product_arm
     from coldrun.tasks.run.prepare import load_evaluation
 
     for path in configs:
@@ -254,7 +254,7 @@ def _choose(configs: tuple[Path, ...]) -> list[Path]:
         UsageError: There is none.
     """
     from coldrun.tasks.config import load_config
-    from coldrun.tasks.errors import UsageError
+    from coldrun.tasks.lib.errors import UsageError
 
     if configs:
         for path in configs:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
-from coldrun.tasks.errors import ColdrunError, UsageError
-from coldrun.tasks.plain import plain_text
+from coldrun.tasks.lib.errors import ColdrunError, UsageError
+from coldrun.tasks.lib.plain_text import plain_text
 
 if TYPE_CHECKING:
     from coldrun.tasks.report.console import PeopleConsole
@@ -225,7 +225,7 @@ def people_console(*, stderr: bool = False) -> PeopleConsole:
 
 def announce_clone(source: str | None, scratch: Path) -> None:
     """Say that a repository is being cloned, before it takes its time."""
-    from coldrun.tasks.git.clone import must_clone
+    from coldrun.tasks.lib.git.clone import must_clone
 
     if source is not None and must_clone(source, scratch):
         click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)

@@ -30,7 +30,7 @@ def command(
     A panel that a tool was developed on says less than one that nobody looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from coldrun.tasks.report.panels import list_panels, panel_lines, panels_markdown
+    from coldrun.tasks.report.panel_list import list_panels, panel_lines, panels_markdown
 
     panels = list_panels(warehouse, name=name)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)

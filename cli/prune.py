@@ -52,7 +52,7 @@ def command(
     touched. Refuses while a run is being written.
     """
     from coldrun.tasks.report.markdown import bullets
-    from coldrun.tasks.run.prune import KINDS, find_prunable, prune, refuse_while_running
+    from coldrun.tasks.run.scratch_usage import KINDS, find_prunable, prune, refuse_while_running
 
     if not dry_run:
         refuse_while_running(warehouse, scratch)

@@ -58,7 +58,7 @@ def command(
     """
     from coldrun.cli.evaluating import print_report_outputs
     from coldrun.tasks.config import load_prices
-    from coldrun.tasks.report.load import load_report
+    from coldrun.tasks.judge.load_run import load_report
 
     prices = None if prices_file is None else load_prices(prices_file)
     built = load_report(warehouse, run, prices=prices)

@@ -18,7 +18,7 @@ from coldrun.cli.options import (
     verbose_option,
     warehouse_option,
 )
-from coldrun.tasks.errors import UsageError
+from coldrun.tasks.lib.errors import UsageError
 
 
 @click.command(
@@ -73,7 +73,7 @@ def command(
     announce_clone(evaluation.config.panel.repo, scratch)
     # only now, so that a refused configuration is told at once
     from coldrun.cli.evaluating import evaluate_and_report
-    from coldrun.tasks.run.conduct import RunRequest
+    from coldrun.tasks.run.run_lifecycle import RunRequest
 
     request = RunRequest(
         warehouse=warehouse,

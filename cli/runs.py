@@ -37,7 +37,7 @@ def command(
     warehouse: Path,
 ) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
-    from coldrun.tasks.report.runs import (
+    from coldrun.tasks.report.run_list import (
         HEADERS,
         list_runs,
         list_unfinished,

@@ -11,7 +11,7 @@ import click
 from coldrun.cli.options import catch_errors
 
 if TYPE_CHECKING:
-    from coldrun.flows.server import ServerStatus
+    from coldrun.flows.prefect_server import ServerStatus
 
 json_option = click.option(
     "--json", "is_json", is_flag=True, help="Print one JSON object and nothing else."
@@ -43,7 +43,7 @@ def start(is_json: bool) -> None:
 
     It outlives the terminal. Its database stays when it is stopped.
     """
-    from coldrun.flows.server import start_server
+    from coldrun.flows.prefect_server import start_server
 
     status = start_server(_say)
     click.echo(json.dumps(asdict(status)) if is_json else _describe(status))
@@ -54,7 +54,7 @@ def start(is_json: bool) -> None:
 @catch_errors
 def status(is_json: bool) -> None:
     """Say whether the server runs, and where. Exit code 0 either way."""
-    from coldrun.flows.server import server_status
+    from coldrun.flows.prefect_server import server_status
 
     found = server_status()
     click.echo(json.dumps(asdict(found)) if is_json else _describe(found))
@@ -65,7 +65,7 @@ def status(is_json: bool) -> None:
 @catch_errors
 def stop(is_json: bool) -> None:
     """Stop the server and all its processes. Its database stays."""
-    from coldrun.flows.server import server_status, stop_server
+    from coldrun.flows.prefect_server import server_status, stop_server
 
     stopped = stop_server()
     if is_json:

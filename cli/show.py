@@ -54,18 +54,17 @@ def command(
     --misses, misses are counted by class: abstained, gold below the cut by band of ranks, not
     retrieved, the tool's own failures.
     """
-    from coldrun.tasks.report.answers import (
+    from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
+    from coldrun.tasks.judge.load_run import load_record
+    from coldrun.tasks.judge.pilot import discrimination_lines, discrimination_values
+    from coldrun.tasks.judge.read_answer import read_answer
+    from coldrun.tasks.report.answer_list import (
         answer_lines,
         answers_markdown,
-        count_arm_misses,
-        list_answers,
         miss_lines,
         run_title,
     )
-    from coldrun.tasks.report.discrimination import discrimination_lines, discrimination_values
-    from coldrun.tasks.report.load import load_record
     from coldrun.tasks.report.markdown import bullets, inert
-    from coldrun.tasks.run.answers import read_answer
 
     record = load_record(warehouse, run)
     rows = list_answers(record, read_answer, arm=arm, task_id=task_id)

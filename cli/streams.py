@@ -48,7 +48,7 @@ class _Unheard(io.FileIO):
             except OSError as error:
                 self.is_silent = True  # so that the end of the program does not raise once more
                 if self.fileno() == STDOUT and error.errno != errno.EPIPE:
-                    from coldrun.tasks.errors import StorageError
+                    from coldrun.tasks.lib.errors import StorageError
 
                     raise StorageError(f"cannot write the output: {error.strerror}") from None
         return memoryview(data).nbytes

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coldrun.cli.history import chart_option
+from coldrun.cli.history_commands import chart_option
 from coldrun.cli.options import (
     Outputs,
     catch_errors,
@@ -19,7 +19,7 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from coldrun.tasks.git.repository import Repository
+    from coldrun.tasks.lib.git.repository import Repository
     from coldrun.tasks.run.prepare import Evaluation
 
 
@@ -53,9 +53,9 @@ def command(
 
     A step is marked only where a test paired by task supports it. Nothing is executed.
     """
-    from coldrun.tasks.history.conduct import choose_arm
+    from coldrun.tasks.history.history_lifecycle import choose_arm
     from coldrun.tasks.history.render_trend import print_trend, trend_chart, trend_markdown
-    from coldrun.tasks.history.trend import build_trend
+    from coldrun.tasks.history.score_trend import build_trend
     from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch)
@@ -78,8 +78,8 @@ def command(
 
 def _open_product(evaluation: Evaluation) -> Repository | None:
     """The product's repository; None when it cannot be read, since nothing is executed here."""
-    from coldrun.tasks.errors import RepositoryError
     from coldrun.tasks.history.commits import open_product
+    from coldrun.tasks.lib.errors import RepositoryError
 
     try:
         return open_product(evaluation)

@@ -26,8 +26,8 @@ from coldrun.cli.options import (
 
 if TYPE_CHECKING:
     from coldrun.flows.evaluate import Control
-    from coldrun.tasks.freeze.freeze import FrozenResult
-    from coldrun.tasks.report.build import BuiltReport
+    from coldrun.tasks.freeze.freeze_panel import FrozenResult
+    from coldrun.tasks.judge.build_report import BuiltReport
     from coldrun.tasks.report.progress import Display
     from coldrun.tasks.run.prepare import Evaluation
 
@@ -140,9 +140,9 @@ def command(
     )
     from coldrun.cli.try_arms import GivenTools, arms_text, check_server, read_arms, toml_value
     from coldrun.tasks.config import McpArm, parse_config
-    from coldrun.tasks.git.clone import is_url, open_source
+    from coldrun.tasks.lib.git.clone import is_url, open_source
     from coldrun.tasks.mine.pick_base import pick_base
-    from coldrun.tasks.run.conduct import RunRequest
+    from coldrun.tasks.run.run_lifecycle import RunRequest
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     console = outputs.people
@@ -179,8 +179,8 @@ def command(
 
     def on_frozen(result: FrozenResult) -> Evaluation:
         from coldrun.tasks.freeze.lock import EvaluationFiles
-        from coldrun.tasks.freeze.write import write_frozen
-        from coldrun.tasks.report.panel import print_frozen
+        from coldrun.tasks.freeze.write_panel import write_frozen
+        from coldrun.tasks.report.freeze_report import print_frozen
         from coldrun.tasks.run.prepare import load_evaluation
 
         if is_full:
@@ -229,8 +229,8 @@ size = {size}
 
 
 def _write_config(folder: Path, name: str, text: str) -> Path:
-    from coldrun.tasks.errors import StorageError
-    from coldrun.tasks.freeze.write import write_whole
+    from coldrun.tasks.lib.errors import StorageError
+    from coldrun.tasks.lib.machine.atomic_write import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

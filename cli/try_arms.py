@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from coldrun.tasks.config import NULL_NAMES, McpArm, names_the_question
-from coldrun.tasks.errors import UsageError
-from coldrun.tasks.machine.search_path import session_search_path
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.machine.search_path import session_search_path
 
 Table = dict[str, Any]
 
@@ -104,8 +104,8 @@ def check_server(arm: McpArm) -> None:
     Raises:
         UsageError: Names the tools that there are, or the arguments that the tool takes.
     """
-    from coldrun.tasks.arms.mcp.connection import ServerError
-    from coldrun.tasks.arms.mcp.tools import list_tools
+    from coldrun.tasks.arms.mcp.mcp_connection import ServerError
+    from coldrun.tasks.arms.mcp.mcp_tools import list_tools
 
     try:
         tools = list_tools(arm)

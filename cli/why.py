@@ -55,7 +55,7 @@ def command(
     del scratch
     import json
 
-    from coldrun.tasks.report.why import explain_answer, why_lines, why_markdown
+    from coldrun.tasks.report.key_differences import explain_answer, why_lines, why_markdown
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)

@@ -15,16 +15,16 @@ from prefect.futures import PrefectFuture
 from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
 from prefect.utilities.annotations import quote
 
-from coldrun.tasks.arms.base import Point
 from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.freeze import FrozenResult
+from coldrun.tasks.freeze.freeze_panel import FrozenResult
 from coldrun.tasks.freeze.stage import freeze_stage
+from coldrun.tasks.judge.build_report import BuiltReport
+from coldrun.tasks.judge.stage import land_stage
+from coldrun.tasks.lib.records import Point
 from coldrun.tasks.mine.stage import mine_stage
-from coldrun.tasks.report.build import BuiltReport
-from coldrun.tasks.report.stage import land_stage
-from coldrun.tasks.run.conduct import RunRequest, StartedRun
 from coldrun.tasks.run.execute import Shard
 from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 from coldrun.tasks.run.stage import ask_stage, check_out_stage, plan_stage
 
 Value = TypeVar("Value")

@@ -15,11 +15,11 @@ from prefect import flow
 
 from coldrun.flows.evaluate import Control, unseen
 from coldrun.tasks.history.campaign import PointEvent
-from coldrun.tasks.history.conduct import HistoryRequest, conduct_history
-from coldrun.tasks.history.measure import PointRequest
-from coldrun.tasks.history.model import History
+from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
+from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.measure_point import PointRequest
 from coldrun.tasks.history.stage import point_stage
-from coldrun.tasks.report.model import Report
+from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.run.execute import Progress
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from coldrun.flows.evaluate import Control
-    from coldrun.flows.server import ServerHandle
+    from coldrun.flows.prefect_server import ServerHandle
 
 Value = TypeVar("Value")
 

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Final
 
 from coldrun.flows.server_environment import server_environment
-from coldrun.tasks.errors import ColdrunError, StorageError
+from coldrun.tasks.lib.errors import ColdrunError, StorageError
 
 START_SECONDS: Final = 300.0
 NEWS_SECONDS: Final = 30.0

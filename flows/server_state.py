@@ -31,7 +31,7 @@ import platformdirs
 import psutil
 
 from coldrun.flows.server_launch import PROGRAM, Launched, kill_group
-from coldrun.tasks.errors import StorageError
+from coldrun.tasks.lib.errors import StorageError
 
 STOP_SECONDS: Final = 10.0
 LOG_DAYS: Final = 7

@@ -18,8 +18,8 @@ KILLER = """
 import os, signal, sys, time
 from pathlib import Path
 from tests.evaluations import EvaluationLab
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.run.conduct import execute_locally
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.run.run_lifecycle import execute_locally
 
 lab = EvaluationLab(Path(sys.argv[1]))
 

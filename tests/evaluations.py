@@ -17,23 +17,23 @@ from click.testing import CliRunner
 
 from coldrun.cli.main import main
 from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.check import check_config
-from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
+from coldrun.tasks.freeze.check_config import check_config
+from coldrun.tasks.freeze.freeze_panel import FrozenResult, freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write import Written, write_frozen
-from coldrun.tasks.mine.mine import mine_panel
-from coldrun.tasks.report.build import BuiltReport
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.report.model import ArmPart, Report
-from coldrun.tasks.run.conduct import (
+from coldrun.tasks.freeze.write_panel import Written, write_frozen
+from coldrun.tasks.judge.build_report import BuiltReport
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.mine.mine_panel import mine_panel
+from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.run.run_lifecycle import (
     Mode,
     RunRequest,
     StartedRun,
     execute_locally,
     start_run,
 )
-from coldrun.tasks.run.execute import Progress
-from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 ROOT = Path(__file__).resolve().parent.parent

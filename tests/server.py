@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.machine.locks import hold_lock
+from coldrun.tasks.lib.machine.file_locks import hold_lock
 
 
 @pytest.fixture(scope="session")

@@ -14,13 +14,13 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
-from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
+from coldrun.tasks.arms.command_arm import open_command_session
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import CommandArm, ProcessArm, ProductConfig
-from coldrun.tasks.git.repository import Repository
-from coldrun.tasks.records import Question
-from coldrun.tasks.run.points import prepare_point
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import Point, Question
+from coldrun.tasks.product.points import prepare_point
 
 ANSWERING = """
 import json, os, sys, time

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from coldrun.tasks.plain import counted, noun, times
+from coldrun.tasks.lib.plain_text import counted, noun, times
 from tests.evaluations import CONFIG, EvaluationLab
 
 

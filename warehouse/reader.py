@@ -14,7 +14,7 @@ import duckdb
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coldrun.tasks.errors import StorageError, UsageError
+from coldrun.tasks.lib.errors import StorageError, UsageError
 from coldrun.warehouse.schemas import TABLES
 from coldrun.warehouse.writer import prepare_warehouse
 

@@ -10,7 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from coldrun.tasks.errors import StorageError
+from coldrun.tasks.lib.errors import StorageError
 from coldrun.warehouse.schemas import TABLES
 
 EMPTY_NAME = "_empty.parquet"

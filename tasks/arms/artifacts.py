@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
-from coldrun.tasks.arms.base import Point
-from coldrun.tasks.canonical import canonical_json
-from coldrun.tasks.config import ProcessArm, ProductConfig
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.machine.search_path import session_search_path
-
-BYTECODE_FOLDER = "__pycache__"
+from coldrun.tasks.config import ProcessArm
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.machine.file_digest import digest_path
+from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.records import Point
 
 
 def declared_files(arm: ProcessArm, *, config_dir: Path, has_product: bool) -> tuple[str, ...]:
@@ -69,77 +64,6 @@ def _is_below(folder: Path, name: str) -> bool:
         return found.startswith(os.path.normpath(folder) + os.sep) and Path(found).exists()
     except (OSError, ValueError):
         return False
-
-
-def digest_setup(product: ProductConfig, *, config_dir: Path) -> str:
-    """SHA-256 over all that decides a set-up besides the product's own files.
-
-    That is its command line, the values of `setup_env`, and the content of the files beside the
-    configuration that `setup_files` names.
-    """
-    values = {
-        "setup": list(product.setup),
-        "setup_env": {name: os.environ.get(name) for name in product.setup_env},
-        "setup_files": {name: _digest_declared(config_dir / name) for name in product.setup_files},
-    }
-    return hashlib.sha256(canonical_json(values)).hexdigest()
-
-
-def _digest_declared(path: Path) -> str:
-    if not path.exists():
-        raise ConfigError(
-            f"[product] setup_files: there is nothing at {path}; it names files, relative to the "
-            "configuration's folder, that decide the set-up; files of the product go into setup_key"
-        )
-    return digest_path(path)
-
-
-def digest_path(path: Path) -> str:
-    """SHA-256 of a file's bytes; of a folder's files with their names, bytecode left out.
-
-    Links are followed, to files and to folders, as a program that opens them does; one that leads
-    nowhere counts as its text. Executable bits count.
-
-    Raises:
-        ConfigError: Links to folders go round in a circle.
-    """
-    digest = hashlib.sha256()
-    if not path.is_dir():
-        _feed_file(digest, path)
-        return digest.hexdigest()
-    for name, file in sorted(_walk(path, "", (os.path.realpath(path),))):
-        digest.update(f"{len(name.encode('utf-8', 'surrogateescape'))}:".encode("ascii"))
-        digest.update(name.encode("utf-8", "surrogateescape"))
-        inner = hashlib.sha256()
-        _feed_file(inner, file)
-        digest.update(inner.digest())
-    return digest.hexdigest()
-
-
-def _walk(folder: Path, prefix: str, above: tuple[str, ...]) -> Iterator[tuple[str, Path]]:
-    with os.scandir(folder) as found:
-        entries = list(found)
-    for entry in entries:
-        if not entry.is_dir():
-            yield prefix + entry.name, Path(entry.path)
-        elif entry.name != BYTECODE_FOLDER:
-            place = os.path.realpath(entry.path)
-            if place in above:
-                raise ConfigError(
-                    f"the link {entry.path} leads round in a circle, to a folder that it lies in; "
-                    "declare folders without such links"
-                )
-            yield from _walk(Path(entry.path), f"{prefix}{entry.name}/", (*above, place))
-
-
-def _feed_file(digest: Any, path: Path) -> None:
-    try:
-        with path.open("rb") as file:
-            digest.update(b"x" if os.access(path, os.X_OK) else b"-")
-            while chunk := file.read(1 << 20):
-                digest.update(chunk)
-    except (FileNotFoundError, IsADirectoryError):
-        digest.update(b"link:" + os.fsencode(os.readlink(path)))  # noqa: PTH115
 
 
 def find_binaries(arm: ProcessArm, point: Point | None) -> dict[str, str]:

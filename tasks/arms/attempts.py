@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from coldrun.tasks.records import Attempt, ComponentEvent, Reply
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply
 
 LARGEST_COUNT = 2**53
 """Larger counts are none, and no table takes them."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Protocol
 
 from coldrun.tasks.config import ArmConfig
-from coldrun.tasks.records import AnswerKind, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.records import AnswerKind, Point, Question, Reply, SessionEnd, SessionStart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,23 +31,6 @@ class Corpus:
 
     trees: Mapping[str, CorpusTree]
     is_per_task: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
-    """The product at one commit, checked out, verified and set up in `directory`.
-
-    `setup_commit` is the commit at which the set-up ran that this point shares; None: its own ran.
-    `notes` say why it shares none although the configuration asks for it.
-    """
-
-    repo: str
-    directory: Path
-    commit: str
-    tree: str
-    is_dirty: bool = False
-    setup_commit: str | None = None
-    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,7 @@ from coldrun.tasks.arms.answer_text import (
 )
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import ProcessArm
-from coldrun.tasks.records import AnswerKind
+from coldrun.tasks.lib.records import AnswerKind
 
 
 def find_failure(

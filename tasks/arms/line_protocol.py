@@ -8,8 +8,8 @@ from typing import Any, cast
 
 from coldrun.tasks.arms.answer_text import read_protocol_line
 from coldrun.tasks.arms.attempts import read_texts
-from coldrun.tasks.plain import without_surrogates
-from coldrun.tasks.records import SessionStart
+from coldrun.tasks.lib.plain_text import without_surrogates
+from coldrun.tasks.lib.records import SessionStart
 
 PROTOCOL = 1
 

@@ -20,7 +20,6 @@ from coldrun.tasks.arms.attempts import (
 )
 from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.failures import find_failure
-from coldrun.tasks.arms.identity import find_mismatches
 from coldrun.tasks.arms.line_protocol import (
     PROTOCOL,
     ProtocolError,
@@ -31,19 +30,20 @@ from coldrun.tasks.arms.line_protocol import (
     shorten_line,
 )
 from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.session_identity import find_mismatches
 from coldrun.tasks.arms.starts import Starts
 from coldrun.tasks.arms.templates import fill_text, question_values
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.config import CommandArm
-from coldrun.tasks.errors import InvalidRunError
-from coldrun.tasks.machine.process import (
+from coldrun.tasks.lib.errors import InvalidRunError
+from coldrun.tasks.lib.machine.child_process import (
     Child,
     ChildEndedError,
     ChildOversizedError,
     ChildTimeoutError,
     spawn_child,
 )
-from coldrun.tasks.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.records import ComponentEvent, Question, Reply, SessionEnd, SessionStart
 
 LEAVE_SECONDS = 2.0
 """How long a session that was told `bye` may take to leave by itself."""

@@ -33,8 +33,8 @@ from coldrun.tasks.arms.answer_text import (
 )
 from coldrun.tasks.arms.service.chat_protocol import read_completion
 from coldrun.tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
-from coldrun.tasks.git.paths import encode_path
-from coldrun.tasks.records import AnswerKind
+from coldrun.tasks.lib.git.path_text import encode_path
+from coldrun.tasks.lib.records import AnswerKind
 
 PLACE = re.compile(r"([^:]+):\d+(?::|$)")
 """A line of `grep -n` or `rg -n`: path, number, and what stands there."""

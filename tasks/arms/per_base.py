@@ -10,9 +10,9 @@ from typing import Protocol, TypeVar
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
 from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace
-from coldrun.tasks.errors import UsageError
-from coldrun.tasks.git.repository import Repository
-from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
 
 
 class WorkspaceSession(Session, Protocol):

@@ -13,14 +13,14 @@ from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.arms.templates import fill_text, question_values
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.config import CommandArm
-from coldrun.tasks.machine.process import (
+from coldrun.tasks.lib.machine.child_process import (
     Child,
     ChildOversizedError,
     ChildTimeoutError,
     describe_exit,
     spawn_child,
 )
-from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -21,18 +21,18 @@ def open_session(context: SessionContext) -> Session:
 
             return open_bm25_session(context)
         case "command":
-            from coldrun.tasks.arms.command import open_command_session
+            from coldrun.tasks.arms.command_arm import open_command_session
 
             return open_command_session(context)
         case "mcp":
-            from coldrun.tasks.arms.mcp.session import open_mcp_session
+            from coldrun.tasks.arms.mcp.mcp_session import open_mcp_session
 
             return open_mcp_session(context)
         case "http":
-            from coldrun.tasks.arms.service.http import open_http_session
+            from coldrun.tasks.arms.service.http_arm import open_http_session
 
             return open_http_session(context)
         case "chat":
-            from coldrun.tasks.arms.service.chat import open_chat_session
+            from coldrun.tasks.arms.service.chat_arm import open_chat_session
 
             return open_chat_session(context)

@@ -1,6 +1,6 @@
 """The evaluation's configuration: one TOML file, checked strictly, unknown keys named."""
 
-from coldrun.tasks.config.arms import (
+from coldrun.tasks.config.arm_config import (
     DESCRIPTIVE_KEYS,
     ArmConfig,
     Bm25Arm,
@@ -15,7 +15,7 @@ from coldrun.tasks.config.arms import (
     ToolCall,
     names_the_question,
 )
-from coldrun.tasks.config.evaluation import (
+from coldrun.tasks.config.evaluation_config import (
     DEFAULT_EXCLUDE_GOLD,
     NULL_NAMES,
     BarConfig,
@@ -29,7 +29,7 @@ from coldrun.tasks.config.evaluation import (
     SampleConfig,
     SplitConfig,
 )
-from coldrun.tasks.config.load import load_config, load_prices, parse_config, read_prices
+from coldrun.tasks.config.load_config import load_config, load_prices, parse_config, read_prices
 from coldrun.tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
 from coldrun.tasks.config.section import Section
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coldrun.tasks.config.arms import DESCRIPTIVE_KEYS, BuiltinArm
+from coldrun.tasks.config.arm_config import DESCRIPTIVE_KEYS, BuiltinArm
 
 FREE_KEYS = ("name", "role", "component", *DESCRIPTIVE_KEYS)
 """What two arms may differ in without being another configuration."""

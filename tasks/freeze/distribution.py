@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from coldrun.tasks.errors import PanelError
-from coldrun.tasks.plain import counted, noun
-from coldrun.tasks.records import Task
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.lib.records import Task
 
 TOP_SHARE_LIMIT = 0.5
 INVERSE_SIMPSON_LIMIT = 3.0

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coldrun.tasks.canonical import digest_bytes, digest_json
 from coldrun.tasks.config import Config
-from coldrun.tasks.errors import LockError
-from coldrun.tasks.freeze.panel import panel_digest, panel_from_bytes
-from coldrun.tasks.records import Task
+from coldrun.tasks.freeze.panel_file import panel_digest, panel_from_bytes
+from coldrun.tasks.lib.canonical import digest_bytes, digest_json
+from coldrun.tasks.lib.errors import LockError
+from coldrun.tasks.lib.records import Task
 
 LOCK_SCHEMA = 1
 

@@ -12,7 +12,7 @@ from coldrun.tasks.freeze.production import (
     by_shape,
     weight_strata,
 )
-from coldrun.tasks.records import Task
+from coldrun.tasks.lib.records import Task
 
 
 def describe_population(dev: Sequence[Task], sampled: Sequence[Task]) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from coldrun.tasks.records import Task
+from coldrun.tasks.lib.records import Task
 
 Stratify = Callable[[Task], str]
 

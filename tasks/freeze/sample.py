@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 
-from coldrun.tasks.errors import ConfigError, PanelError
 from coldrun.tasks.freeze.split import task_instant
-from coldrun.tasks.records import Task
+from coldrun.tasks.lib.errors import ConfigError, PanelError
+from coldrun.tasks.lib.records import Task
 
 SAMPLE_RULES = ("gold-capped", "answer-shape", "all", "random", "newest", "largest-first")
 

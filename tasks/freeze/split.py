@@ -6,8 +6,8 @@ import datetime as dt
 from collections.abc import Sequence
 
 from coldrun.tasks.config import SplitConfig
-from coldrun.tasks.errors import PanelError
-from coldrun.tasks.records import Task
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.records import Task
 
 UNDATED = dt.datetime.min.replace(tzinfo=dt.UTC)
 

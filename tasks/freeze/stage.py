@@ -6,8 +6,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
-from coldrun.tasks.records import MinedPanel
+from coldrun.tasks.freeze.freeze_panel import FrozenResult, freeze_panel
+from coldrun.tasks.lib.records import MinedPanel
 
 
 @task(name="freeze", task_run_name="freeze", cache_policy=NO_CACHE, persist_result=False)

@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from coldrun.tasks.analyse.bisection import next_points
-from coldrun.tasks.analyse.decomposition import outcome_vector
-from coldrun.tasks.analyse.pooled_noise import PooledFloor
-from coldrun.tasks.errors import ColdrunError, RepositoryError, StorageError, UsageError
+from coldrun.tasks.history.history_plan import HistoryCommit, Node, interleave_ends
 from coldrun.tasks.history.journal import Entry, Journal
-from coldrun.tasks.history.measure import PointRequest
+from coldrun.tasks.history.measure_point import PointRequest
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
-from coldrun.tasks.history.plan import HistoryCommit, Node, interleave_ends
-from coldrun.tasks.report.model import Report
-from coldrun.tasks.run.conduct import RunRequest, StartedRun
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.lib.errors import ColdrunError, RepositoryError, StorageError, UsageError
 from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
+from coldrun.tasks.stats.bisection import next_points
+from coldrun.tasks.stats.decomposition import outcome_vector
+from coldrun.tasks.stats.pooled_noise import PooledFloor
 
 HistoryMode = Literal["cold", "reuse"]
 Measure = Callable[[PointRequest], Report]

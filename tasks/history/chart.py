@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from coldrun.tasks.history.model import History, ScorePart
-from coldrun.tasks.plain import counted
+from coldrun.tasks.history.history_model import History, ScorePart
+from coldrun.tasks.lib.plain_text import counted
 
 WIDTH_PER_POINT = 46
 MIN_WIDTH = 320

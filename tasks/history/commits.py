@@ -9,12 +9,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from coldrun.tasks.config import ProductConfig
-from coldrun.tasks.errors import ConfigError, RepositoryError, UsageError
-from coldrun.tasks.git.clone import ensure_clone, is_url, open_source
-from coldrun.tasks.git.log import LogEntry
-from coldrun.tasks.git.repository import Repository
-from coldrun.tasks.history.plan import HistoryCommit
-from coldrun.tasks.run.points import WORKTREE
+from coldrun.tasks.history.history_plan import HistoryCommit
+from coldrun.tasks.lib.errors import ConfigError, RepositoryError, UsageError
+from coldrun.tasks.lib.git.clone import ensure_clone, is_url, open_source
+from coldrun.tasks.lib.git.commit_log import LogEntry
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.product.points import WORKTREE
 from coldrun.tasks.run.prepare import Evaluation
 
 NEW = "NEW"

@@ -13,9 +13,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from coldrun.tasks.canonical import canonical_json
-from coldrun.tasks.errors import StorageError, UsageError
-from coldrun.tasks.freeze.write import write_whole
+from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.errors import StorageError, UsageError
+from coldrun.tasks.lib.machine.atomic_write import write_whole
 from coldrun.tasks.run.capture import hold_run
 
 EntryStatus = Literal["running", "measured", "failed"]

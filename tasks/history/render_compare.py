@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from coldrun.tasks.history.model import ArmComparison, ChangePart, Comparison, RunPart
-from coldrun.tasks.history.parts import p_text, tasks_text, total_text
+from coldrun.tasks.history.history_model import ArmComparison, ChangePart, Comparison, RunPart
+from coldrun.tasks.history.history_parts import p_text, tasks_text, total_text
 from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
 from coldrun.tasks.report.tables import print_table
 

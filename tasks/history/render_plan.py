@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from coldrun.tasks.history.conduct import Estimate
-from coldrun.tasks.history.plan import Node, interleave_ends
-from coldrun.tasks.plain import counted, noun
+from coldrun.tasks.history.history_lifecycle import Estimate
+from coldrun.tasks.history.history_plan import Node, interleave_ends
+from coldrun.tasks.lib.plain_text import counted, noun
 
 
 def plan_lines(nodes: Sequence[Node], estimate: Estimate) -> Iterator[str]:

@@ -8,13 +8,13 @@ from rich.console import Console
 from rich.text import Text
 
 from coldrun.tasks.history.chart import DOWN, UP, ChartContent, render_chart, score_row
-from coldrun.tasks.history.model import ScorePart
-from coldrun.tasks.history.parts import p_text, tasks_text
-from coldrun.tasks.history.trend import Trend, TrendPoint
-from coldrun.tasks.plain import counted
+from coldrun.tasks.history.history_model import ScorePart
+from coldrun.tasks.history.history_parts import p_text, tasks_text
+from coldrun.tasks.history.score_trend import Trend, TrendPoint
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
+from coldrun.tasks.report.run_words import short_digest
 from coldrun.tasks.report.tables import print_table
-from coldrun.tasks.report.words import short_digest
 
 SUBJECT = 48
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from coldrun.tasks.history.measure import PointRequest, measure_point
-from coldrun.tasks.report.model import Report
+from coldrun.tasks.history.measure_point import PointRequest, measure_point
+from coldrun.tasks.judge.report_model import Report
 
 
 @task(name="point", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)

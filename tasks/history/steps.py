@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from coldrun.tasks.analyse.decomposition import (
+from coldrun.tasks.history.history_model import HistoryStep, StepChange
+from coldrun.tasks.history.history_parts import control_parts, first_line
+from coldrun.tasks.history.history_plan import Node
+from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.stats.decomposition import (
     Change,
     ControlMove,
     StepJudgement,
     describe_moved,
     judge_step,
 )
-from coldrun.tasks.analyse.multiplicity import adjust_holm
-from coldrun.tasks.history.model import HistoryStep, StepChange
-from coldrun.tasks.history.parts import control_parts, first_line
-from coldrun.tasks.history.plan import Node
-from coldrun.tasks.history.record import HistoryRecord
-from coldrun.tasks.plain import counted, noun
+from coldrun.tasks.stats.multiplicity import adjust_holm
 
 
 def _judge(

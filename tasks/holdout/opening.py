@@ -15,45 +15,45 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coldrun.tasks.analyse.evidence import INTERRUPTED
-from coldrun.tasks.canonical import digest_json
 from coldrun.tasks.config import Config, HoldoutConfig, load_config
-from coldrun.tasks.errors import ColdrunError, UsageError
-from coldrun.tasks.freeze.check import check_config
-from coldrun.tasks.freeze.demotion import describe_reading
-from coldrun.tasks.freeze.holdout import (
-    Opening,
-    Status,
-    demotion_of,
-    is_demoted,
-    judge_opening,
-)
-from coldrun.tasks.freeze.ledger import (
-    append_opening,
-    demotion_entry,
-    forget_beginning,
-    note_beginning,
-    read_ledger,
-)
+from coldrun.tasks.freeze.check_config import check_config
 from coldrun.tasks.freeze.lock import (
     EvaluationFiles,
     FrozenPanel,
     frozen_digests,
     read_frozen_panel,
 )
-from coldrun.tasks.freeze.sealed import SealedPart, read_sealed
-from coldrun.tasks.git.identity import find_user
+from coldrun.tasks.holdout.demotion import describe_reading
+from coldrun.tasks.holdout.ledger import (
+    append_opening,
+    demotion_entry,
+    forget_beginning,
+    note_beginning,
+    read_ledger,
+)
+from coldrun.tasks.holdout.opening_report import declared_result
+from coldrun.tasks.holdout.openings import (
+    Opening,
+    Status,
+    demotion_of,
+    is_demoted,
+    judge_opening,
+)
 from coldrun.tasks.holdout.private import SessionWatch, private_warehouse
-from coldrun.tasks.mine.mine import find_range_end, mine_panel, with_repo
-from coldrun.tasks.records import MinedPanel
-from coldrun.tasks.report.answers import list_answers
-from coldrun.tasks.report.build import BuiltReport
-from coldrun.tasks.report.load import load_record
-from coldrun.tasks.report.sealed import declared_result
-from coldrun.tasks.run.answers import read_answer
-from coldrun.tasks.run.conduct import RunRequest, StartedRun
+from coldrun.tasks.holdout.sealed_file import SealedPart, read_sealed
+from coldrun.tasks.judge.answer_rows import list_answers
+from coldrun.tasks.judge.build_report import BuiltReport
+from coldrun.tasks.judge.evidence import INTERRUPTED
+from coldrun.tasks.judge.load_run import load_record
+from coldrun.tasks.judge.read_answer import read_answer
+from coldrun.tasks.lib.canonical import digest_json
+from coldrun.tasks.lib.errors import ColdrunError, UsageError
+from coldrun.tasks.lib.git.git_user import find_user
+from coldrun.tasks.lib.records import MinedPanel
+from coldrun.tasks.mine.mine_panel import find_range_end, mine_panel, with_repo
 from coldrun.tasks.run.execute import Progress
 from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 from coldrun.warehouse.reader import connect, select_rows
 
 CREDENTIALS = re.compile(r"(://)[^/@]*@")

@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from coldrun.tasks.arms.base import Point, Session
+from coldrun.tasks.arms.base import Session
 from coldrun.tasks.arms.workspace.isolation import prune_sessions
-from coldrun.tasks.arms.workspace.point_use import use_point
-from coldrun.tasks.errors import ColdrunError, InvalidRunError, StorageError
-from coldrun.tasks.machine.locks import take_lock, try_lock
-from coldrun.tasks.machine.scratch import remove_folder
-from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
-from coldrun.tasks.run.conduct import StartedRun
+from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError, StorageError
+from coldrun.tasks.lib.machine.file_locks import take_lock, try_lock
+from coldrun.tasks.lib.machine.scratch import remove_folder
+from coldrun.tasks.lib.records import Point, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.product.point_use import use_point
 from coldrun.tasks.run.execute import Abort, OpenSession
+from coldrun.tasks.run.run_lifecycle import StartedRun
 
 
 @contextmanager

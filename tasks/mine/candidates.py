@@ -13,13 +13,13 @@ from typing import Literal, NamedTuple
 
 import pathspec
 
-from coldrun.tasks.errors import PanelError
-from coldrun.tasks.git.log import Change, LogEntry
-from coldrun.tasks.git.paths import encode_path
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.git.commit_log import Change, LogEntry
+from coldrun.tasks.lib.git.path_text import encode_path
+from coldrun.tasks.lib.records import DROP_REASONS, AnswerKind, GoldItem, Task
 from coldrun.tasks.mine.query import clean_text, decode_message, split_merge_title
 from coldrun.tasks.mine.renames import NamesAtBase
-from coldrun.tasks.mine.strata import describe_strata
-from coldrun.tasks.records import DROP_REASONS, AnswerKind, GoldItem, Task
+from coldrun.tasks.mine.task_strata import describe_strata
 
 TASK_ID_PREFIX = "coldrun-task-1\n"
 """What is hashed before a query; the number changes when ids have to."""

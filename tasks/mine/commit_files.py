@@ -25,17 +25,17 @@ from contextlib import contextmanager
 from typing import Any
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import PanelError, RepositoryError
-from coldrun.tasks.git.log import LogEntry
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import PanelError, RepositoryError
+from coldrun.tasks.lib.git.commit_log import LogEntry
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.lib.records import MinedPanel, Revision
 from coldrun.tasks.mine.candidates import (
     GoldRules,
     MiningRules,
     TaskDerivation,
     prepare_candidate,
 )
-from coldrun.tasks.plain import counted
-from coldrun.tasks.records import MinedPanel, Revision
 
 CHANGE_COUNT_COMMITS = 5000
 """How many commits up to base the change counts look at, merges left out."""

@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import PanelError
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import DROP_REASONS, AnswerKind, GoldItem, MinedPanel, Revision, Task
 from coldrun.tasks.mine.commit_files import count_item_changes, list_items
 from coldrun.tasks.mine.lines import Line, read_lines
-from coldrun.tasks.mine.strata import describe_strata
-from coldrun.tasks.records import DROP_REASONS, AnswerKind, GoldItem, MinedPanel, Revision, Task
+from coldrun.tasks.mine.task_strata import describe_strata
 
 _KEYS = ("id", "query", "gold", "answer", "date")
 _PROVENANCES = ("mined", "imported", "human")

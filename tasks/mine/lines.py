@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
-from coldrun.tasks.errors import PanelError
+from coldrun.tasks.lib.errors import PanelError
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import RepositoryError
-from coldrun.tasks.git.log import LogEntry
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import RepositoryError
+from coldrun.tasks.lib.git.commit_log import LogEntry
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import Revision
 from coldrun.tasks.mine.candidates import Candidate, GoldRules, TaskDerivation, prepare_candidate
 from coldrun.tasks.mine.commit_files import list_items, log_options, mining_rules
-from coldrun.tasks.records import Revision
 
 _WINDOW_COMMITS = 2000
 _WINDOW_PER_TASK = 20

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from coldrun.tasks.git.log import Change, LogEntry
+from coldrun.tasks.lib.git.commit_log import Change, LogEntry
 
 
 class NamesAtBase:

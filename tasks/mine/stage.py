@@ -8,8 +8,8 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.mine.mine import mine_panel
-from coldrun.tasks.records import MinedPanel
+from coldrun.tasks.lib.records import MinedPanel
+from coldrun.tasks.mine.mine_panel import mine_panel
 
 
 @task(name="mine", task_run_name="mine", cache_policy=NO_CACHE, persist_result=False)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coldrun.tasks.errors import PanelError
+from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.mine.lines import Line, read_input, read_lines
 
 COLUMNS = ("id", "title", "body", "created")

@@ -9,12 +9,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from coldrun.tasks.errors import RepositoryError
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import RepositoryError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import Revision
 from coldrun.tasks.mine.candidates import is_bot
 from coldrun.tasks.mine.query import clean_message
 from coldrun.tasks.mine.ticket_file import ticket_key
-from coldrun.tasks.records import Revision
 
 _FLAGS = re.compile(r"^(?:\(\?[a-zA-Z]+\))+")
 

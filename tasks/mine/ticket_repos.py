@@ -34,9 +34,11 @@ from datetime import datetime
 from pathlib import Path
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import PanelError, RepositoryError
-from coldrun.tasks.git.clone import ensure_clone, is_url
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import PanelError, RepositoryError
+from coldrun.tasks.lib.git.clone import ensure_clone, is_url
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.lib.records import DROP_REASONS, GoldItem, MinedPanel, Task
 from coldrun.tasks.mine.candidates import format_date, make_task_id
 from coldrun.tasks.mine.lines import normalise_date
 from coldrun.tasks.mine.ticket_file import Ticket, read_tickets
@@ -48,8 +50,6 @@ from coldrun.tasks.mine.ticket_log import (
     derive_text,
     read_repository_tickets,
 )
-from coldrun.tasks.plain import counted, noun
-from coldrun.tasks.records import DROP_REASONS, GoldItem, MinedPanel, Task
 
 _ALMOST_ALL = 0.95
 _MANY_PER_MESSAGE = 5

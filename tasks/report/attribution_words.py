@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from coldrun.tasks.plain import counted
-from coldrun.tasks.report.attribution_model import AblationPart, EffectPart, UsagePart
-from coldrun.tasks.report.model import Report
-from coldrun.tasks.report.words import arm_named, interval_words, p_words, withheld_word
+from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart, UsagePart
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.report.run_words import arm_named, interval_words, p_words, withheld_word
 
 EFFECT_HEADERS = [
     "from → to",

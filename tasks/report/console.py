@@ -12,7 +12,7 @@ from rich.console import Console, ConsoleOptions, ConsoleRenderable, RenderHook,
 from rich.segment import Segment
 from rich.text import Text
 
-from coldrun.tasks.plain import plain_text
+from coldrun.tasks.lib.plain_text import plain_text
 
 WIDE = 200
 """Columns of output that goes to no terminal."""

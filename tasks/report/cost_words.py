@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from decimal import Context, Decimal
 
-from coldrun.tasks.analyse.measures import parse_measure
-from coldrun.tasks.plain import counted
-from coldrun.tasks.report.cost_model import (
+from coldrun.tasks.judge.cost_model import (
     ArmCostPart,
     CostPairPart,
     CostsPart,
@@ -15,14 +13,16 @@ from coldrun.tasks.report.cost_model import (
     RetryPart,
     SpentPart,
 )
-from coldrun.tasks.report.model import Report
-from coldrun.tasks.report.words import (
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.report.run_words import (
     arm_named,
     interval_words,
     seconds_words,
     short_digest,
     withheld_word,
 )
+from coldrun.tasks.stats.measures import parse_measure
 
 
 def amount(value: float, unit: str) -> str:

@@ -11,11 +11,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
-from coldrun.tasks.analyse.evidence import Verdict
-from coldrun.tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
-from coldrun.tasks.plain import counted, cut_text
-from coldrun.tasks.report.model import ArmPart, Report
-from coldrun.tasks.report.words import (
+from coldrun.tasks.judge.evidence import Verdict
+from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.lib.plain_text import counted, cut_text
+from coldrun.tasks.report.run_words import (
     MEASURED_NOTHING,
     arm_named,
     bar_lines,

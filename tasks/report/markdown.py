@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from coldrun.tasks.plain import one_line
-from coldrun.tasks.report import attribution_words, cost_words, words
-from coldrun.tasks.report.cost_model import CostsPart
-from coldrun.tasks.report.model import Report
-from coldrun.tasks.report.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.judge.cost_model import CostsPart
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.lib.plain_text import one_line
+from coldrun.tasks.report import attribution_words, cost_words, run_words
 
 _MARKS = re.compile(
     r"""
@@ -84,14 +84,18 @@ def _row(cells: Sequence[str]) -> str:
 
 
 def _lines(report: Report, stratum: str | None) -> Iterator[str]:
-    yield f"**{inert(words.first_line(report))}**"
+    yield f"**{inert(run_words.first_line(report))}**"
     yield ""
     yield f"# {inert(report.panel.name)}: {report.verdict.replace('_', ' ')}"
     yield ""
-    yield from bullets([words.verdict_line(report)])
+    yield from bullets([run_words.verdict_line(report)])
     yield from (f"  - because {inert(reason)}" for reason in report.reasons)
     yield from bullets(
-        [words.run_line(report), words.panel_line(report), words.distribution_line(report)]
+        [
+            run_words.run_line(report),
+            run_words.panel_line(report),
+            run_words.distribution_line(report),
+        ]
     )
     yield f"- panel {code(report.panel.digest)}"
     if report.panel.base:
@@ -104,18 +108,18 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
     )
     yield ""
     yield from table_lines(
-        words.arm_headers(report), (words.arm_cells(report, arm) for arm in report.arms)
+        run_words.arm_headers(report), (run_words.arm_cells(report, arm) for arm in report.arms)
     )
     yield ""
-    yield from (f"- **{inert(words.headline(report, gate))}**" for gate in report.gates)
+    yield from (f"- **{inert(run_words.headline(report, gate))}**" for gate in report.gates)
     for gate in (gate for gate in report.gates if gate.outcome != "refused"):
         yield ""
-        yield inert(words.gate_line(report, gate))
+        yield inert(run_words.gate_line(report, gate))
         yield ""
         yield from table_lines(
-            words.GATE_HEADERS,
+            run_words.GATE_HEADERS,
             (
-                words.gate_cells(part, report.counts.tasks)
+                run_words.gate_cells(part, report.counts.tasks)
                 for part in [*gate.against, *gate.compared]
             ),
         )
@@ -125,7 +129,7 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
         yield from _cost_lines(report, report.costs)
     yield ""
     yield from bullets(production_lines(report))
-    yield from bullets(words.bar_lines(report))
+    yield from bullets(run_words.bar_lines(report))
     yield from bullets(f"warning: {warning}" for warning in report.warnings)
     if stratum is not None:
         headers, rows = stratum_table(report, stratum)

@@ -15,7 +15,7 @@ from rich.live import Live
 from rich.segment import ControlType, Segment
 from rich.text import Text
 
-from coldrun.tasks.plain import counted
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report.console import PeopleConsole
 from coldrun.tasks.run.execute import Progress
 

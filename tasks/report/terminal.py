@@ -5,13 +5,13 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from coldrun.tasks.plain import one_line
-from coldrun.tasks.report import attribution_words, cost_words, words
+from coldrun.tasks.judge.cost_model import CostsPart
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.lib.plain_text import one_line
+from coldrun.tasks.report import attribution_words, cost_words, run_words
 from coldrun.tasks.report.console import PeopleConsole
-from coldrun.tasks.report.cost_model import CostsPart
 from coldrun.tasks.report.first_screen import Style, first_screen
-from coldrun.tasks.report.model import Report
-from coldrun.tasks.report.strata import production_lines, stratum_line, stratum_table
 from coldrun.tasks.report.tables import print_table
 
 WIDEST_SCREEN = 100
@@ -71,32 +71,32 @@ def print_report(
 
 def _print_details(report: Report, console: Console) -> None:
     """Print the nulls, then the arms, then what they may claim, with every figure."""
-    _print(console, words.verdict_line(report), _VERDICT_STYLES.get(report.verdict, "bold red"))
+    _print(console, run_words.verdict_line(report), _VERDICT_STYLES.get(report.verdict, "bold red"))
     for reason in report.reasons:
         _print(console, f"  because {reason}")
-    _print(console, words.run_line(report))
-    _print(console, words.panel_line(report))
-    _print(console, words.distribution_line(report))
+    _print(console, run_words.run_line(report))
+    _print(console, run_words.panel_line(report))
+    _print(console, run_words.distribution_line(report))
     for change in report.panel.changes_after_the_fact:
         _print(console, f"registered after the fact: {change}", "yellow")
     console.print()
     _print_arms(console, report)
     for gate in report.gates:
         style = {"beats_nulls": "green", "inconclusive": "yellow"}.get(gate.outcome, "red")
-        _print(console, words.headline(report, gate), style)
+        _print(console, run_words.headline(report, gate), style)
     for gate in (gate for gate in report.gates if gate.outcome != "refused"):
         console.print()
-        _print(console, words.gate_line(report, gate))
+        _print(console, run_words.gate_line(report, gate))
         parts = [*gate.against, *gate.compared]
-        cells = [words.gate_cells(part, report.counts.tasks) for part in parts]
-        print_table(console, words.GATE_HEADERS, cells)
+        cells = [run_words.gate_cells(part, report.counts.tasks) for part in parts]
+        print_table(console, run_words.GATE_HEADERS, cells)
     if report.ablations or report.usage:
         _print_effects(console, report)
     if report.costs is not None:
         _print_costs(console, report, report.costs)
     for line in production_lines(report):
         _print(console, line)
-    for line in words.bar_lines(report):
+    for line in run_words.bar_lines(report):
         _print(console, line, "bold red" if "FAILED" in line else "green")
     for warning in report.warnings:
         _print(console, f"warning: {warning}", "yellow")
@@ -135,8 +135,8 @@ def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:
 def _print_arms(console: Console, report: Report) -> None:
     print_table(
         console,
-        words.arm_headers(report),
-        [words.arm_cells(report, arm) for arm in report.arms],
+        run_words.arm_headers(report),
+        [run_words.arm_cells(report, arm) for arm in report.arms],
         styles=[
             "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
             for arm in report.arms

@@ -24,9 +24,9 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from coldrun.tasks.canonical import canonical_json
-from coldrun.tasks.errors import StorageError, UsageError
-from coldrun.tasks.records import Attempt, ComponentEvent, Reply, Role
+from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.errors import StorageError, UsageError
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,8 +16,8 @@ from typing import Any
 
 import psutil
 
-from coldrun.tasks.canonical import canonical_json
-from coldrun.tasks.machine.search_path import session_search_path
+from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.machine.search_path import session_search_path
 from coldrun.tasks.run.own_code import installed_packages
 
 TOOLS = ("git", "uv", "rg", "node")

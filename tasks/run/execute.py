@@ -15,11 +15,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.canonical import digest_json
-from coldrun.tasks.errors import ColdrunError, InvalidRunError
-from coldrun.tasks.records import Attempt, Question, Reply, Role, SessionEnd
+from coldrun.tasks.lib.canonical import digest_json
+from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError
+from coldrun.tasks.lib.records import Attempt, Question, Reply, Role, SessionEnd
 from coldrun.tasks.run.capture import Capture, CaptureStore
-from coldrun.tasks.run.key import ArmIdentity, capture_key, constant_parts, key_parts
+from coldrun.tasks.run.capture_key import ArmIdentity, capture_key, constant_parts, key_parts
 
 MAX_SHARDS_PER_ARM = 64
 TASKS_PER_SHARD = 8

@@ -9,11 +9,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from coldrun.tasks.arms.base import Point
 from coldrun.tasks.config import Config, parse_config
-from coldrun.tasks.errors import ConfigError, StorageError
 from coldrun.tasks.freeze.lock import FrozenPanel
-from coldrun.tasks.plain import one_line
+from coldrun.tasks.lib.errors import ConfigError, StorageError
+from coldrun.tasks.lib.plain_text import one_line
+from coldrun.tasks.lib.records import Point
 
 MANIFEST_SCHEMA = 1
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from importlib.metadata import distributions
 from pathlib import Path
 
-from coldrun.tasks.canonical import digest_json
+from coldrun.tasks.lib.canonical import digest_json
 
 SOURCE_FOLDERS = ("cli", "flows", "tasks", "warehouse")
 SOURCE_SUFFIXES = (".py", ".sql", ".html", ".j2")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.arms.artifacts import declared_files
-from coldrun.tasks.arms.base import Corpus, CorpusTree, Point, Session, SessionContext
+from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
 from coldrun.tasks.arms.registry import open_session
 from coldrun.tasks.config import (
     DESCRIPTIVE_KEYS,
@@ -18,14 +18,14 @@ from coldrun.tasks.config import (
     load_config,
     read_prices,
 )
-from coldrun.tasks.errors import ConfigError, LockError
-from coldrun.tasks.freeze.check import check_bars, check_config
+from coldrun.tasks.freeze.check_config import check_bars, check_config
 from coldrun.tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
-from coldrun.tasks.git.repository import Repository
-from coldrun.tasks.mine.mine import open_corpus, with_repo
-from coldrun.tasks.records import Question, Task
+from coldrun.tasks.lib.errors import ConfigError, LockError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import Point, Question, Task
+from coldrun.tasks.mine.mine_panel import open_corpus, with_repo
+from coldrun.tasks.run.capture_key import ArmIdentity
 from coldrun.tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
-from coldrun.tasks.run.key import ArmIdentity
 from coldrun.tasks.run.own_code import interpreter, own_code
 
 
@@ -186,7 +186,7 @@ def identify_arm(
             binaries={},
             environment="",
         )
-    from coldrun.tasks.run.parts import arm_key_parts
+    from coldrun.tasks.run.arm_identity import arm_key_parts
 
     _refuse_gold(arm, evaluation, has_product=point is not None)
     parts = arm_key_parts(
@@ -258,7 +258,7 @@ def prepare_evaluation_point(evaluation: Evaluation, revision: str | None) -> Po
     product = evaluation.config.product
     if product is None:
         return None
-    from coldrun.tasks.run.points import prepare_point
+    from coldrun.tasks.product.points import prepare_point
 
     return prepare_point(
         product,

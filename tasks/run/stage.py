@@ -5,10 +5,10 @@ from __future__ import annotations
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from coldrun.tasks.arms.base import Point
-from coldrun.tasks.run.conduct import RunRequest, StartedRun, start_run
+from coldrun.tasks.lib.records import Point
 from coldrun.tasks.run.execute import Run, Shard, execute_shard
 from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
+from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, start_run
 
 
 @task(name="check out", task_run_name="check out", cache_policy=NO_CACHE, persist_result=False)

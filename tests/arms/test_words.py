@@ -7,7 +7,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.arms.words import query_terms, terms_regex
+from coldrun.tasks.arms.command_words import query_terms, terms_regex
 
 
 def test_query_terms_identifiers_come_before_plain_words() -> None:

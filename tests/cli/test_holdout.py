@@ -15,7 +15,7 @@ from coldrun.cli.freeze import command as freeze
 from coldrun.cli.holdout import command as holdout
 from coldrun.flows.server_state import state_folder
 from coldrun.tasks.freeze.lock import read_lock
-from coldrun.tasks.freeze.sealed import key_path
+from coldrun.tasks.holdout.sealed_file import key_path
 from tests.evaluations import EvaluationLab
 from tests.holdouts import WORDS, make_holdout_lab
 

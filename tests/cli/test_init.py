@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from coldrun.cli.init import command
 from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.check import check_config
+from coldrun.tasks.freeze.check_config import check_config
 from tests.evaluations import EvaluationLab, arm_of
 from tests.holdouts import build_garden
 

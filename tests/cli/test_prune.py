@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from coldrun.cli.prune import command
-from coldrun.tasks.machine.locks import take_lock
+from coldrun.tasks.lib.machine.file_locks import take_lock
 from coldrun.tasks.run.capture import hold_run
 from tests.evaluations import EvaluationLab
 

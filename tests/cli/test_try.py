@@ -16,9 +16,9 @@ from click.testing import CliRunner
 
 from coldrun.cli.main import main
 from coldrun.cli.try_arms import GivenTools, arms_text, check_tool, read_arms
-from coldrun.tasks.arms.mcp.tools import list_tools
+from coldrun.tasks.arms.mcp.mcp_tools import list_tools
 from coldrun.tasks.config import McpArm, parse_config
-from coldrun.tasks.errors import UsageError
+from coldrun.tasks.lib.errors import UsageError
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import EvaluationLab
 

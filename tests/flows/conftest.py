@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.flows.server import ServerHandle, use_server
+from coldrun.flows.prefect_server import ServerHandle, use_server
 from coldrun.flows.server_state import state_folder
 
 _OF_THE_USER = ("PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_PROFILE")

@@ -8,8 +8,8 @@ import pytest
 
 from coldrun.flows.evaluate import Control
 from coldrun.flows.history import run_history
-from coldrun.flows.nightly import crash_automation, hold_night, run_once
-from coldrun.flows.server import ServerHandle
+from coldrun.flows.nights import crash_automation, hold_night, run_once
+from coldrun.flows.prefect_server import ServerHandle
 from tests.history.small import SmallHistory
 
 

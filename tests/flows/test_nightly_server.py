@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import pytest
 
-from coldrun.flows.server import server_status, stop_server
+from coldrun.flows.prefect_server import server_status, stop_server
 from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import SmallHistory
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.flows.server import ServerHandle
+from coldrun.flows.prefect_server import ServerHandle
 
 ROOT = Path(__file__).parents[2]
 
@@ -19,7 +19,7 @@ ROOT = Path(__file__).parents[2]
 FLOW = """
 import sys, threading, time
 from pathlib import Path
-from coldrun.flows.server import use_server
+from coldrun.flows.prefect_server import use_server
 
 with use_server(Path(sys.argv[1]), verbose=False, announce=lambda _: None) as server:
     from prefect import flow, task

@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from coldrun.cli.server import command
 from coldrun.flows import server_launch
-from coldrun.flows.server import (
+from coldrun.flows.prefect_server import (
     ServerHandle,
     ServerStatus,
     prefect_environment,
@@ -37,13 +37,13 @@ from coldrun.flows.server_state import (
     run_folders,
     state_folder,
 )
-from coldrun.tasks.errors import ColdrunError, StorageError
+from coldrun.tasks.lib.errors import ColdrunError, StorageError
 
 ROOT = Path(__file__).parents[2]
 USE = """
 import os, sys, time
 from pathlib import Path
-from coldrun.flows.server import use_server
+from coldrun.flows.prefect_server import use_server
 with use_server(Path(sys.argv[1]), verbose=False, announce=print, is_awaited="await" in sys.argv):
     if "fork" in sys.argv and os.fork() == 0:
         time.sleep(8)  # holds all that its parent held
@@ -392,7 +392,8 @@ def test_environment_of_a_server_drops_what_is_meant_for_another(tmp_path: Path)
 
 def test_flows_server_import_leaves_prefect_out() -> None:
     """Setting the environment first is possible, and `coldrun server` costs no Prefect."""
-    code = "import sys, coldrun.cli.server, coldrun.flows.server; print('prefect' in sys.modules)"
+    modules = "sys, coldrun.cli.server, coldrun.flows.prefect_server"
+    code = f"import {modules}; print('prefect' in sys.modules)"
     with _run_python(code) as python:
         assert python.communicate()[0] == "False\n"
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from coldrun.tasks.config import load_config, parse_config
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.freeze.check import check_config
+from coldrun.tasks.freeze.check_config import check_config
+from coldrun.tasks.lib.errors import ConfigError
 from tests.evaluations import CONFIG, EvaluationLab
 
 SETS = {"panel": {"kind": "jsonl", "file": "tasks.jsonl", "answer": "set"}}

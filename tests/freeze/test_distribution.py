@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.errors import PanelError
 from coldrun.tasks.freeze.distribution import AnswerCount, ItemCount, describe_distribution
-from coldrun.tasks.records import AnswerKind, GoldItem, Task
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.records import AnswerKind, GoldItem, Task
 
 
 def make_tasks(*golds: tuple[str, ...], answer: AnswerKind = "set", **strata: str) -> list[Task]:

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.canonical import digest_bytes, digest_json
-from coldrun.tasks.errors import LockError
 from coldrun.tasks.freeze.lock import changed_settings, lock_to_bytes, read_lock
+from coldrun.tasks.lib.canonical import digest_bytes, digest_json
+from coldrun.tasks.lib.errors import LockError
 from tests.evaluations import CONFIG, EvaluationLab
 
 

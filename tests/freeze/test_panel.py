@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.errors import PanelError
-from coldrun.tasks.freeze.panel import panel_from_bytes, panel_to_bytes
-from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.freeze.panel_file import panel_from_bytes, panel_to_bytes
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.records import GoldItem, Task
 from tests.evaluations import ROOT, EvaluationLab
 
 texts = st.text(st.characters(exclude_categories=("Cs",)), max_size=12)

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.population import describe_population, estimate_production
 from coldrun.tasks.freeze.production import by_commonest_item, by_shape, post_stratified
 from coldrun.tasks.freeze.sample import sample_tasks
-from coldrun.tasks.records import AnswerKind, GoldItem, Task
+from coldrun.tasks.lib.records import AnswerKind, GoldItem, Task
 from tests.evaluations import CONFIG, EvaluationLab
 
 golds = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=3, unique=True)
@@ -75,7 +75,7 @@ def test_freeze_panel_lock_says_nothing_of_the_order_of_tasks(tmp_path: Path) ->
     from dataclasses import replace
 
     from coldrun.tasks.config import load_config
-    from coldrun.tasks.mine.mine import mine_panel
+    from coldrun.tasks.mine.mine_panel import mine_panel
 
     lab = EvaluationLab(tmp_path)
     lab.write(CONFIG.replace('rule = "all"', 'rule = "answer-shape"\nsize = 5'))

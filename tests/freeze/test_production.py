@@ -12,7 +12,7 @@ from coldrun.tasks.freeze.production import (
     by_shape,
     post_stratified,
 )
-from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.lib.records import GoldItem, Task
 
 
 def make_task(id_: str, *gold: str) -> Task:

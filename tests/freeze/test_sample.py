@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.errors import ConfigError, PanelError
 from coldrun.tasks.freeze.sample import SAMPLE_RULES, sample_tasks
-from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.lib.errors import ConfigError, PanelError
+from coldrun.tasks.lib.records import GoldItem, Task
 
 DRAWN_RULES = tuple(rule for rule in SAMPLE_RULES if rule != "all")
 

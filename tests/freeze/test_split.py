@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldrun.tasks.config import SplitConfig
-from coldrun.tasks.errors import PanelError
 from coldrun.tasks.freeze.split import split_tasks, task_instant
-from coldrun.tasks.records import GoldItem, Task
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.records import GoldItem, Task
 
 
 def make_task(id_: str, date: str | None) -> Task:

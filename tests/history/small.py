@@ -9,17 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from coldrun.tasks.config import load_config
-from coldrun.tasks.errors import ColdrunError
-from coldrun.tasks.freeze.check import check_config
-from coldrun.tasks.freeze.freeze import freeze_panel
+from coldrun.tasks.freeze.check_config import check_config
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write import write_frozen
+from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.commits import list_range, open_product
-from coldrun.tasks.history.conduct import HistoryRequest, Hooks, choose_arm, conduct_history
-from coldrun.tasks.history.measure import PointRequest, measure_point
-from coldrun.tasks.history.model import History
-from coldrun.tasks.mine.mine import mine_panel
-from coldrun.tasks.report.model import Report
+from coldrun.tasks.history.history_lifecycle import (
+    HistoryRequest,
+    Hooks,
+    choose_arm,
+    conduct_history,
+)
+from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.measure_point import PointRequest, measure_point
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.lib.errors import ColdrunError
+from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 from tests.conftest import RepositoryBuilder
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.errors import RepositoryError, UsageError
-from coldrun.tasks.git.repository import Repository
 from coldrun.tasks.history.commits import list_new, select_commits
-from coldrun.tasks.history.plan import HistoryCommit
+from coldrun.tasks.history.history_plan import HistoryCommit
+from coldrun.tasks.lib.errors import RepositoryError, UsageError
+from coldrun.tasks.lib.git.repository import Repository
 from tests.conftest import RepositoryBuilder
 
 New = Callable[..., RepositoryBuilder]

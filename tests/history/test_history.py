@@ -231,7 +231,7 @@ def test_control_that_moves_confounds_the_steps_around_it(small: SmallHistory) -
         # the order is: first, last, middle, first again
         small.control_file.write_text("1 2 3" if calls != 3 else " ".join(map(str, range(14))))
 
-    from coldrun.tasks.history.conduct import Hooks
+    from coldrun.tasks.history.history_lifecycle import Hooks
 
     history = small.conduct(small.request("backfill"), Hooks(on_event=on_event))
     assert statuses(history) == ["confounded", "confounded"]

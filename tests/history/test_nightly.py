@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from coldrun.cli.backfill import command as backfill_command
 from coldrun.cli.nightly import command as nightly_command
-from coldrun.tasks.errors import UsageError
-from coldrun.tasks.history.conduct import HistoryRequest, Hooks, conduct_history
-from coldrun.tasks.history.model import History
-from coldrun.tasks.history.nightly import Night, evaluate_night, failed_night, publish_nights
+from coldrun.tasks.history.history_lifecycle import HistoryRequest, Hooks, conduct_history
+from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.night import Night, evaluate_night, failed_night, publish_nights
+from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.run.execute import Progress
 from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory

@@ -7,7 +7,7 @@ import datetime as dt
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.history.plan import HistoryCommit, build_nodes, interleave_ends, thin_out
+from coldrun.tasks.history.history_plan import HistoryCommit, build_nodes, interleave_ends, thin_out
 
 DAY = 86_400
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.history.model import History
+from coldrun.tasks.history.history_model import History
 from tests.history.small import SmallHistory, statuses
 
 INSTALL = """
@@ -100,7 +100,7 @@ from pathlib import Path
 from tests.history.small import SmallHistory
 from tests.history.test_shared_setup import scores
 from coldrun.tasks.history.commits import list_range, open_product
-from coldrun.tasks.history.conduct import HistoryRequest, conduct_history
+from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
 from coldrun.tasks.run.prepare import load_evaluation
 
 root, warehouse = map(Path, sys.argv[1:])

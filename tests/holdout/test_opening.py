@@ -13,15 +13,15 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.errors import ColdrunError, LedgerError, LockError, UsageError
-from coldrun.tasks.freeze.ledger import adopt_openings, hold_ledger, read_ledger
 from coldrun.tasks.freeze.lock import lock_to_bytes, read_lock
+from coldrun.tasks.holdout.ledger import adopt_openings, hold_ledger, read_ledger
 from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
-from coldrun.tasks.report.build import BuiltReport
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.report.panels import list_panels, panel_lines
-from coldrun.tasks.run.conduct import RunRequest, StartedRun, execute_locally, start_run
+from coldrun.tasks.judge.build_report import BuiltReport
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.lib.errors import ColdrunError, LedgerError, LockError, UsageError
+from coldrun.tasks.report.panel_list import list_panels, panel_lines
 from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
 from tests.evaluations import CONFIG, ROOT, EvaluationLab
 from tests.holdouts import HOLDOUT, WORDS, grow_garden, make_holdout_lab
 

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import MinedPanel
 from coldrun.tasks.mine.commit_files import mine_commit_files
-from coldrun.tasks.records import MinedPanel
 
 
 @pytest.fixture(scope="session")

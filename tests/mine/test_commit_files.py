@@ -7,11 +7,11 @@ import re
 import pytest
 
 from coldrun.tasks.config import DEFAULT_EXCLUDE_GOLD, PanelConfig
-from coldrun.tasks.errors import PanelError, RepositoryError
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import PanelError, RepositoryError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import DROP_REASONS, GoldItem, Revision
 from coldrun.tasks.mine.candidates import is_bot, make_task_id
 from coldrun.tasks.mine.commit_files import check_solvable
-from coldrun.tasks.records import DROP_REASONS, GoldItem, Revision
 
 BODY = "".join(f"line {at}\n" for at in range(40))
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import PanelError
+from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.mine.ticket_repos import mine_ticket_repos
 from tests.conftest import EXAMPLES
 

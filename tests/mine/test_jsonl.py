@@ -7,10 +7,10 @@ import json
 import pytest
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import PanelError
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import GoldItem
 from coldrun.tasks.mine.jsonl import mine_jsonl
-from coldrun.tasks.records import GoldItem
 
 TASK = {"id": "t1", "query": "Where is it?", "gold": ["a.py"]}
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import RepositoryError
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import RepositoryError
+from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.mine.pick_base import pick_base
 
 

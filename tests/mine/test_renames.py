@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.git.log import Change, LogEntry
+from coldrun.tasks.lib.git.commit_log import Change, LogEntry
 from coldrun.tasks.mine.renames import NamesAtBase
 
 PATHS = [b"a", b"b", b"c", b"d", b"e"]

@@ -8,7 +8,7 @@ import subprocess
 import pytest
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.errors import PanelError, RepositoryError
+from coldrun.tasks.lib.errors import PanelError, RepositoryError
 from coldrun.tasks.mine.ticket_log import compile_pattern
 from coldrun.tasks.mine.ticket_repos import locate_repositories, mine_ticket_repos
 

@@ -9,11 +9,12 @@ import pytest
 from click.testing import CliRunner
 
 from coldrun.cli.show import command
-from coldrun.tasks.errors import UsageError
-from coldrun.tasks.report.answers import answer_lines, count_arm_misses, list_answers
-from coldrun.tasks.report.discrimination import discriminate, discrimination_lines
-from coldrun.tasks.report.load import load_record
-from coldrun.tasks.run.answers import read_answer
+from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
+from coldrun.tasks.judge.load_run import load_record
+from coldrun.tasks.judge.pilot import discriminate, discrimination_lines
+from coldrun.tasks.judge.read_answer import read_answer
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.report.answer_list import answer_lines
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 MIXED = """\
@@ -66,7 +67,7 @@ def test_list_answers_gives_every_planned_answer_with_its_miss(lab: EvaluationLa
 
 def test_report_counts_the_same_misses(lab: EvaluationLab) -> None:
     """The JSON report has the counts, so that nobody has to list answers for them."""
-    from coldrun.tasks.report.load import load_report
+    from coldrun.tasks.judge.load_run import load_report
 
     report = load_report(lab.warehouse, "last").report
     assert arm_of(report, "reader").misses == {

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.analyse.judgement import AgainstPart, GatePart, MeasurePart
-from coldrun.tasks.report.first_screen import _axis, _whiskers, first_screen
-from coldrun.tasks.report.model import (
+from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.judge.report_model import (
     ArmPart,
     Counts,
     DistributionPart,
     PanelPart,
     Report,
 )
+from coldrun.tasks.report.first_screen import _axis, _whiskers, first_screen
 
 Parts = dict[str, tuple[str, int, float, float]]
 

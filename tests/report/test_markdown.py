@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from coldrun.tasks.plain import one_line
+from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.report.markdown import bullets, code, inert, table_lines
 
 FORGE = MarkdownIt("commonmark").enable(["table", "strikethrough"])

@@ -7,12 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.arms.base import Point
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.records import Question
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.records import Point, Question
+from coldrun.tasks.run.arm_identity import ArmKeyParts, arm_key_parts
+from coldrun.tasks.run.capture_key import ArmIdentity
 from coldrun.tasks.run.execute import plan_asks
-from coldrun.tasks.run.key import ArmIdentity
-from coldrun.tasks.run.parts import ArmKeyParts, arm_key_parts
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.sessions import Lab
 

@@ -6,10 +6,10 @@ import shutil
 
 import pytest
 
-from coldrun.tasks.arms.base import Point
 from coldrun.tasks.arms.workspace.corpora import copy_corpus
-from coldrun.tasks.errors import PointError
-from coldrun.tasks.run.parts import ArmKeyParts, arm_key_parts
+from coldrun.tasks.lib.errors import PointError
+from coldrun.tasks.lib.records import Point
+from coldrun.tasks.run.arm_identity import ArmKeyParts, arm_key_parts
 from tests.sessions import Lab, ask
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.report import words
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.report import run_words as words
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 CONTROL = """

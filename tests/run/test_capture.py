@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coldrun.tasks.errors import StorageError, UsageError
-from coldrun.tasks.records import Attempt, ComponentEvent, Reply
+from coldrun.tasks.lib.errors import StorageError, UsageError
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply
 from coldrun.tasks.run.capture import (
     Capture,
     CaptureStore,
@@ -22,8 +22,8 @@ from coldrun.tasks.run.capture import (
     hold_run,
     open_store,
 )
-from coldrun.tasks.run.land import land_answers
-from coldrun.tasks.run.recall import read_landed
+from coldrun.tasks.run.find_captures import read_landed
+from coldrun.tasks.run.land_answers import land_answers
 
 CAPTURE = Capture(
     key="a" * 64,

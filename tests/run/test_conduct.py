@@ -11,17 +11,17 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.errors import ColdrunError, UsageError
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.report.why import explain_answer
-from coldrun.tasks.run.conduct import (
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.lib.errors import ColdrunError, UsageError
+from coldrun.tasks.report.key_differences import explain_answer
+from coldrun.tasks.run.manifest import new_run_id
+from coldrun.tasks.run.prepare import prepare_evaluation_point
+from coldrun.tasks.run.run_lifecycle import (
     RunRequest,
     execute_locally,
     revision_to_resume,
     start_run,
 )
-from coldrun.tasks.run.manifest import new_run_id
-from coldrun.tasks.run.prepare import prepare_evaluation_point
 from coldrun.warehouse.reader import RUN_ID
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, EvaluationLab

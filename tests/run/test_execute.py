@@ -13,9 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coldrun.tasks.errors import ColdrunError, StorageError
-from coldrun.tasks.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.errors import ColdrunError, StorageError
+from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
 from coldrun.tasks.run.capture import CaptureStore
+from coldrun.tasks.run.capture_key import ArmIdentity
 from coldrun.tasks.run.execute import (
     MAX_SHARDS_PER_ARM,
     PlannedArm,
@@ -24,7 +25,6 @@ from coldrun.tasks.run.execute import (
     plan_asks,
     plan_shards,
 )
-from coldrun.tasks.run.key import ArmIdentity
 
 
 def identity_of(name: str) -> ArmIdentity:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.arms.base import Point
-from coldrun.tasks.arms.identity import find_mismatches
-from coldrun.tasks.errors import InvalidRunError
-from coldrun.tasks.records import SessionStart
+from coldrun.tasks.arms.session_identity import find_mismatches
+from coldrun.tasks.lib.errors import InvalidRunError
+from coldrun.tasks.lib.records import Point, SessionStart
 from tests.sessions import Lab, ask
 
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

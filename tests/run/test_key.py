@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.records import Question
-from coldrun.tasks.run.key import (
+from coldrun.tasks.lib.records import Question
+from coldrun.tasks.run.capture_key import (
     KEY_COMPONENTS,
     ArmIdentity,
     capture_key,

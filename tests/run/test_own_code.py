@@ -57,12 +57,12 @@ def test_digest_source_changes_with_names_and_ignores_bytecode(copied: Path) -> 
     bytecode = copied / "tasks" / "__pycache__" / "canonical.cpython-311.pyc"
     bytecode.parent.mkdir(exist_ok=True)
     bytecode.write_bytes(b"x")
-    os.utime(copied / "tasks" / "canonical.py", (0, 0))
+    os.utime(copied / "tasks" / "lib" / "canonical.py", (0, 0))
     assert digest_source(copied) == before
 
-    (copied / "tasks" / "canonical.py").rename(copied / "tasks" / "canon.py")
+    (copied / "tasks" / "lib" / "canonical.py").rename(copied / "tasks" / "lib" / "canon.py")
     assert digest_source(copied) != before
-    (copied / "tasks" / "canon.py").rename(copied / "tasks" / "canonical.py")
+    (copied / "tasks" / "lib" / "canon.py").rename(copied / "tasks" / "lib" / "canonical.py")
 
 
 def test_digest_source_ignores_the_warehouse_data(copied: Path) -> None:

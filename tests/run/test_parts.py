@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.arms.base import Point
 from coldrun.tasks.config import Bm25Arm
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.records import Question
-from coldrun.tasks.run.key import (
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.records import Point, Question
+from coldrun.tasks.run.arm_identity import ArmKeyParts, arm_key_parts
+from coldrun.tasks.run.capture_key import (
     ArmIdentity,
     capture_key,
     constant_parts,
     differing_components,
     key_parts,
 )
-from coldrun.tasks.run.parts import ArmKeyParts, arm_key_parts
 from tests.sessions import Lab
 
 QUESTION = Question(id="q1", query="where?", answer="ranking", k=5, seed=0)

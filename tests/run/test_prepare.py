@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from coldrun.tasks.arms.base import Corpus
-from coldrun.tasks.errors import LockError
+from coldrun.tasks.lib.errors import LockError
 from coldrun.tasks.run.prepare import (
     Setting,
     load_evaluation,

@@ -8,15 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.records import Attempt, ComponentEvent, GoldItem, Reply, Task
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, GoldItem, Reply, Task
 from coldrun.tasks.run.capture import Capture
-from coldrun.tasks.run.land import land_answers
-from coldrun.tasks.run.recall import (
+from coldrun.tasks.run.find_captures import (
     find_reusable,
     read_landed,
     read_landed_sessions,
     read_landed_tasks,
 )
+from coldrun.tasks.run.land_answers import land_answers
 
 TASK = Task(
     id="t1",

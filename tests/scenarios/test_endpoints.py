@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.report.why import explain_answer, why_lines
+from coldrun.tasks.report.key_differences import explain_answer, why_lines
 from coldrun.tasks.run.execute import Progress, execute_shard
 from tests.evaluations import EvaluationLab, arm_of
 from tests.holdouts import build_garden

@@ -31,7 +31,7 @@ class Guard(NamedTuple):
 
 GUARDS = {
     "cold default": Guard(
-        file="tasks/run/conduct.py",
+        file="tasks/run/run_lifecycle.py",
         present='if request.mode == "reuse":',
         removed='if request.mode in ("cold", "reuse"):',
         test="tests/run/test_conduct.py::test_run_twice_executes_twice",
@@ -53,7 +53,7 @@ GUARDS = {
         notices="DID NOT RAISE",
     ),
     "null gate": Guard(
-        file="tasks/analyse/gate.py",
+        file="tasks/stats/gate.py",
         present="if worst.difference <= 0:",
         removed="if worst.difference is None:",
         test="tests/scenarios/test_null_baseline.py::"
@@ -61,7 +61,7 @@ GUARDS = {
         notices="== ('measured_nothing",
     ),
     "nulls cannot be left out": Guard(
-        file="tasks/analyse/nulls.py",
+        file="tasks/stats/nulls.py",
         present='scores["constant"] = _score_all(golds, measure, constant)',
         removed='scores["constant"] = _score_all(golds, measure, ())',
         test="tests/scenarios/test_null_baseline.py::"
@@ -69,7 +69,7 @@ GUARDS = {
         notices="== (19, 1.0)",
     ),
     "evidence: executed": Guard(
-        file="tasks/report/build.py",
+        file="tasks/judge/build_report.py",
         present="planned=sum(record.manifest.planned.values()),\n"
         '        executed=sum(capture.evidence == "executed" for capture in captures),',
         removed="planned=sum(record.manifest.planned.values()),\n        executed=len(captures),",
@@ -77,14 +77,14 @@ GUARDS = {
         notices="== (0, 12)",
     ),
     "evidence: planned": Guard(
-        file="tasks/analyse/evidence.py",
+        file="tasks/judge/evidence.py",
         present="if answered < facts.planned:",
         removed="if answered < 0:",
         test="tests/run/test_conduct.py::test_stopped_run_did_not_run_and_exits_4",
         notices="did_not_run",
     ),
     "evidence: seconds": Guard(
-        file="tasks/analyse/evidence.py",
+        file="tasks/judge/evidence.py",
         present="if mean is not None and mean < minimum:",
         removed="if mean is None:",
         test="tests/run/test_conduct.py::test_run_that_is_too_fast_did_not_run",

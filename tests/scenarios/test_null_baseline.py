@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.analyse.judgement import MeasurePart
+from coldrun.tasks.judge.gate_model import MeasurePart
+from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.report.console import PeopleConsole
 from coldrun.tasks.report.markdown import render_markdown
-from coldrun.tasks.report.model import Report
 from coldrun.tasks.report.terminal import print_report
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import EvaluationLab, arm_of

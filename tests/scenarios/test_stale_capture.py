@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.errors import PointError, UsageError
-from coldrun.tasks.report.land import finish_run
-from coldrun.tasks.report.model import ArmPart, Report
-from coldrun.tasks.run.conduct import Mode, RunRequest, execute_locally, start_run
+from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.lib.errors import PointError, UsageError
 from coldrun.tasks.run.prepare import prepare_evaluation_point
+from coldrun.tasks.run.run_lifecycle import Mode, RunRequest, execute_locally, start_run
 from coldrun.warehouse.reader import connect, select_rows
 from tests.scenarios.gated_search import ANY, NO_HASHES, RIGHT, GatedSearch, write_search
 

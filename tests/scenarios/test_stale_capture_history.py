@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from coldrun.tasks.history.chart import history_chart
-from coldrun.tasks.history.model import History
-from coldrun.tasks.history.render import history_markdown
-from coldrun.tasks.machine.locks import hold_lock
+from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.render_history import history_markdown
+from coldrun.tasks.lib.machine.file_locks import hold_lock
 from tests.scenarios.gated_search import (
     ANY,
     GAINS,

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.config import parse_config
-from coldrun.tasks.freeze.freeze import FrozenResult, freeze_panel
-from coldrun.tasks.mine.mine import mine_panel
-from coldrun.tasks.records import MinedPanel
+from coldrun.tasks.freeze.freeze_panel import FrozenResult, freeze_panel
+from coldrun.tasks.lib.records import MinedPanel
+from coldrun.tasks.mine.mine_panel import mine_panel
 from tests.scenarios import ticket_shop
 
 

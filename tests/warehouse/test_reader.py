@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from coldrun.tasks.errors import StorageError, UsageError
+from coldrun.tasks.lib.errors import StorageError, UsageError
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 from coldrun.warehouse.schemas import TABLES
 from coldrun.warehouse.writer import EMPTY_NAME, prepare_warehouse, write_rows

@@ -13,6 +13,7 @@ import numpy as np
 
 from coldrun.tasks.arms.base import Session, SessionContext
 from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
+from coldrun.tasks.arms.builtin.builtin_session import Hit, begin_session, describe_unread
 from coldrun.tasks.arms.builtin.documents import (
     CorpusReader,
     Document,
@@ -21,12 +22,11 @@ from coldrun.tasks.arms.builtin.documents import (
 )
 from coldrun.tasks.arms.builtin.index_store import IndexStore, process_store
 from coldrun.tasks.arms.builtin.postings import Postings, Scores
-from coldrun.tasks.arms.builtin.session import Hit, begin_session, describe_unread
 from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
 from coldrun.tasks.arms.builtin.tokens import tokenize
 from coldrun.tasks.config import Bm25Arm
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.records import Question
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.records import Question
 
 
 def open_bm25_session(context: SessionContext, store: IndexStore | None = None) -> Session:

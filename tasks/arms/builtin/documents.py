@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree
 from coldrun.tasks.arms.builtin.index_store import IndexStore
-from coldrun.tasks.errors import UsageError
-from coldrun.tasks.git.objects import ObjectReader
-from coldrun.tasks.git.paths import encode_path
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.git.object_reader import ObjectReader
+from coldrun.tasks.lib.git.path_text import encode_path
 
 FOLDER_MODE = "040000"
 LINK_MODE = "120000"

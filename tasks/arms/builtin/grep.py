@@ -9,14 +9,14 @@ from collections.abc import Iterator
 import numpy as np
 
 from coldrun.tasks.arms.base import Session, SessionContext
+from coldrun.tasks.arms.builtin.builtin_session import Hit, begin_session, describe_unread
 from coldrun.tasks.arms.builtin.documents import CorpusReader, join_documents, share_reader
 from coldrun.tasks.arms.builtin.index_store import IndexStore, process_store
-from coldrun.tasks.arms.builtin.session import Hit, begin_session, describe_unread
 from coldrun.tasks.arms.builtin.word_store import WordStore
 from coldrun.tasks.arms.stop_words import STOP_WORDS
 from coldrun.tasks.config import GrepArm
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.records import Question
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.records import Question
 
 MINIMUM_LENGTH = 3
 

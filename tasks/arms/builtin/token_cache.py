@@ -31,8 +31,8 @@ from coldrun.tasks.arms.builtin import line_changes, tokens
 from coldrun.tasks.arms.builtin.documents import read_versions
 from coldrun.tasks.arms.builtin.line_changes import count_changes
 from coldrun.tasks.arms.builtin.tokens import TOKENIZER_VERSION, count_words, split_words
-from coldrun.tasks.errors import StorageError
-from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.lib.errors import StorageError
+from coldrun.tasks.lib.git.object_reader import ObjectReader
 
 Item = TypeVar("Item")
 Reading = Literal["text", "binary", "huge"]

@@ -23,9 +23,9 @@ from coldrun.tasks.arms.builtin.documents import (
     read_versions,
 )
 from coldrun.tasks.arms.builtin.line_changes import count_changes
-from coldrun.tasks.arms.builtin.runs import RunBlock, RunNumbers, find_runs
 from coldrun.tasks.arms.builtin.segments import Segment, add_segment, find_all
 from coldrun.tasks.arms.builtin.token_cache import HUGE_BYTES, decode_text, is_binary
+from coldrun.tasks.arms.builtin.word_runs import RunBlock, RunNumbers, find_runs
 
 MAXIMUM_ENTRIES = 20_000_000
 """Run counts kept in memory (16 bytes each); beyond, all but the present tree is forgotten."""

@@ -10,12 +10,12 @@ from typing import Any
 
 from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.service.exchange import ENDED, Exchanger, Posted
-from coldrun.tasks.arms.service.server import ListeningServer, ServerStartError, start_server
+from coldrun.tasks.arms.service.own_server import ListeningServer, ServerStartError, start_server
 from coldrun.tasks.arms.service.settings import read_settings
 from coldrun.tasks.arms.starts import Starts
 from coldrun.tasks.arms.workspace.isolation import Workspace, open_workspace
 from coldrun.tasks.config import ServerArm
-from coldrun.tasks.records import SessionEnd
+from coldrun.tasks.lib.records import SessionEnd
 
 
 @dataclass(slots=True, eq=False, kw_only=True)

@@ -15,8 +15,8 @@ import httpx
 
 from coldrun.tasks.arms.service.variables import header_variables, require_variables
 from coldrun.tasks.config import ChatArm, ServerArm
-from coldrun.tasks.config.arms import HEADER_VARIABLE
-from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.config.arm_config import HEADER_VARIABLE
+from coldrun.tasks.lib.errors import ConfigError
 
 USER_AGENT = "coldrun"
 SHORTEST_SECRET = 6

@@ -6,8 +6,8 @@ import os
 from collections.abc import Iterable
 
 from coldrun.tasks.config import ChatArm, ServerArm
-from coldrun.tasks.config.arms import CREDENTIAL_HEADERS, HEADER_VARIABLE
-from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.config.arm_config import CREDENTIAL_HEADERS, HEADER_VARIABLE
+from coldrun.tasks.lib.errors import ConfigError
 
 
 def header_variables(arm: ServerArm) -> tuple[str, ...]:

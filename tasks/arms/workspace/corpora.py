@@ -19,11 +19,11 @@ from typing import NamedTuple
 from pathspec import GitIgnoreSpec
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree
-from coldrun.tasks.canonical import digest_json
-from coldrun.tasks.errors import UsageError
-from coldrun.tasks.git.export import export_tree
-from coldrun.tasks.machine.locks import FileLock, hold_lock, take_lock, try_lock
-from coldrun.tasks.machine.scratch import remove_folder
+from coldrun.tasks.lib.canonical import digest_json
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.git.tree_export import export_tree
+from coldrun.tasks.lib.machine.file_locks import FileLock, hold_lock, take_lock, try_lock
+from coldrun.tasks.lib.machine.scratch import remove_folder
 
 FIXED_TIME_SECONDS = 1_000_000_000
 """Modification time of every corpus file, so that no tool sees when its copy was made."""

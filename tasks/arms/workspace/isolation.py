@@ -15,22 +15,23 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coldrun.tasks.arms.artifacts import BYTECODE_FOLDER, declared_files
-from coldrun.tasks.arms.base import Point, SessionContext
+from coldrun.tasks.arms.artifacts import declared_files
+from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.workspace.corpora import (
     CorpusCopy,
     copy_corpus,
     describe_drift,
     inspect_copy,
 )
-from coldrun.tasks.arms.workspace.point_use import describe_use, use_point
 from coldrun.tasks.config import ProcessArm
-from coldrun.tasks.errors import StorageError
-from coldrun.tasks.machine.locks import FileLock, take_lock, try_lock
-from coldrun.tasks.machine.process import end_strays
-from coldrun.tasks.machine.scratch import refuse_enclosing_repository, remove_folder
-from coldrun.tasks.machine.search_path import session_search_path
-from coldrun.tasks.records import SessionEnd
+from coldrun.tasks.lib.errors import StorageError
+from coldrun.tasks.lib.machine.child_process import end_strays
+from coldrun.tasks.lib.machine.file_digest import BYTECODE_FOLDER
+from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
+from coldrun.tasks.lib.machine.scratch import refuse_enclosing_repository, remove_folder
+from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.records import Point, SessionEnd
+from coldrun.tasks.product.point_use import describe_use, use_point
 
 PRIVATE_FOLDERS = {
     "HOME": "home",

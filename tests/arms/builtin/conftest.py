@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.git.repository import Repository
-from coldrun.tasks.records import Revision
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.records import Revision
 
 Files = Mapping[str, bytes | str | None]
 

@@ -18,8 +18,8 @@ from coldrun.tasks.arms.builtin.grep import open_grep_session, search_words
 from coldrun.tasks.arms.builtin.index_store import IndexStore
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import ArmConfig, Bm25Arm, GrepArm
-from coldrun.tasks.errors import ConfigError, RepositoryError
-from coldrun.tasks.records import AnswerKind, Question, Revision
+from coldrun.tasks.lib.errors import ConfigError, RepositoryError
+from coldrun.tasks.lib.records import AnswerKind, Question, Revision
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

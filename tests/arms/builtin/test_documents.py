@@ -10,8 +10,8 @@ import pytest
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree
 from coldrun.tasks.arms.builtin.documents import CorpusReader, Document
-from coldrun.tasks.errors import RepositoryError
-from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.lib.errors import RepositoryError
+from coldrun.tasks.lib.git.object_reader import ObjectReader
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

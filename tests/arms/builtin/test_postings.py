@@ -16,7 +16,7 @@ from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
 from coldrun.tasks.arms.builtin.documents import CorpusReader, DocumentSet
 from coldrun.tasks.arms.builtin.postings import Postings
 from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
-from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.lib.git.object_reader import ObjectReader
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

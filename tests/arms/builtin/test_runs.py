@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.arms.builtin import runs as runs_module
-from coldrun.tasks.arms.builtin.runs import RunNumbers, find_runs
+from coldrun.tasks.arms.builtin import word_runs as runs_module
+from coldrun.tasks.arms.builtin.word_runs import RunNumbers, find_runs
 
 names = st.text(st.sampled_from("abß_é0"), min_size=1, max_size=4)
 

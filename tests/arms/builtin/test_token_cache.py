@@ -17,9 +17,9 @@ from coldrun.tasks.arms.builtin.token_cache import (
     count_hashes,
     hash_token,
 )
-from coldrun.tasks.errors import StorageError
-from coldrun.tasks.git.objects import ObjectReader
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import StorageError
+from coldrun.tasks.lib.git.object_reader import ObjectReader
+from coldrun.tasks.lib.git.repository import Repository
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

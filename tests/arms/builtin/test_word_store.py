@@ -11,7 +11,7 @@ from coldrun.tasks.arms.base import Corpus, CorpusTree
 from coldrun.tasks.arms.builtin import word_store as word_store_module
 from coldrun.tasks.arms.builtin.documents import CorpusReader, DocumentSet
 from coldrun.tasks.arms.builtin.word_store import WordStore
-from coldrun.tasks.git.objects import ObjectReader
+from coldrun.tasks.lib.git.object_reader import ObjectReader
 from tests.arms.builtin.conftest import GitRepo
 
 MakeRepo = Callable[..., GitRepo]

@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.mcp.session import open_mcp_session
+from coldrun.tasks.arms.mcp.mcp_session import open_mcp_session
 from coldrun.tasks.config import McpArm
-from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.lib.errors import ConfigError
 from tests.sessions import Lab, ask, is_gone, items
 
 SERVER = '''

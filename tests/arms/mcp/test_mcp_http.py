@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.mcp.session import open_mcp_session
+from coldrun.tasks.arms.mcp.mcp_session import open_mcp_session
 from coldrun.tasks.config import McpArm
 from tests.services import Service, run_service
 from tests.sessions import Lab, ask, is_gone, items

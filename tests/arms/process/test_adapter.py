@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.command_arm import open_command_session
 from tests.sessions import Lab, ask
 
 ADAPTER = Path(__file__).parents[3] / "configs" / "adapters" / "mytool.py"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.command_arm import open_command_session
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import CommandArm
-from coldrun.tasks.errors import ConfigError, UsageError
-from coldrun.tasks.records import Question
+from coldrun.tasks.lib.errors import ConfigError, UsageError
+from coldrun.tasks.lib.records import Question
 from tests.sessions import Lab, ask, is_gone
 
 

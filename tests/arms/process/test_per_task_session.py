@@ -9,7 +9,7 @@ import time
 import pytest
 
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.command_arm import open_command_session
 from coldrun.tasks.arms.parse import parse_answer
 from tests.sessions import Lab, ask, is_gone
 

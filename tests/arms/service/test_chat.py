@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.arms.service.chat import cut_listing, open_chat_session
+from coldrun.tasks.arms.service.chat_arm import cut_listing, open_chat_session
 from coldrun.tasks.arms.service.chat_protocol import read_completion_usage
 from coldrun.tasks.config import ChatArm
-from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.lib.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, items
 

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.config import ChatArm, HttpArm, parse_config
-from coldrun.tasks.errors import ConfigError
-from coldrun.tasks.run.parts import arm_key_parts
+from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.run.arm_identity import arm_key_parts
 
 PORT = "http://127.0.0.1:{port}/x"
 REMOTE = "https://example.org/x"

@@ -17,9 +17,9 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.service.http import open_http_session
+from coldrun.tasks.arms.service.http_arm import open_http_session
 from coldrun.tasks.config import HttpArm
-from coldrun.tasks.errors import ConfigError
+from coldrun.tasks.lib.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
 

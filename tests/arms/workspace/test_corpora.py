@@ -19,8 +19,8 @@ from coldrun.tasks.arms.workspace.corpora import (
     materialise_tree,
     prune_corpora,
 )
-from coldrun.tasks.errors import RepositoryError, UsageError
-from coldrun.tasks.git.repository import Repository
+from coldrun.tasks.lib.errors import RepositoryError, UsageError
+from coldrun.tasks.lib.git.repository import Repository
 
 Build = Callable[..., "object"]
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from coldrun.tasks.arms.command import open_command_session
+from coldrun.tasks.arms.command_arm import open_command_session
 from coldrun.tasks.arms.workspace.isolation import prune_sessions
-from coldrun.tasks.machine.locks import try_lock
-from coldrun.tasks.machine.process import end_strays
+from coldrun.tasks.lib.machine.child_process import end_strays
+from coldrun.tasks.lib.machine.file_locks import try_lock
 from tests.sessions import Lab, ask, is_gone
 
 CACHING = """

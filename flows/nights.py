@@ -1,0 +1,245 @@
+"""The flow of a night: every evaluation whose product has something new.
+
+Deployed with a cron schedule by `coldrun nightly serve`, or for work pools by prefect.yaml. Two
+nights never run at once: the deployment holds one slot and cancels what comes while it is taken,
+and a lock in the warehouse holds back whatever comes another way. A worker that is killed leaves
+its run `Running` for ever, and the slot with it, so an automation marks runs without a heartbeat
+as crashed.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any, Final
+
+from prefect import flow, task
+from prefect.artifacts import create_markdown_artifact
+from prefect.automations import Automation
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import (
+    ConcurrencyLimitConfig,
+    ConcurrencyLimitStrategy,
+    StateType,
+)
+from prefect.events.actions import ChangeFlowRunState
+from prefect.events.schemas.automations import EventTrigger, Posture
+from prefect.events.schemas.events import ResourceSpecification
+from prefect.exceptions import ObjectNotFound
+from prefect.schedules import Cron
+
+from coldrun.flows.evaluate import Control, unseen
+from coldrun.flows.history import conduct_within_flow
+from coldrun.tasks.history.campaign import PointEvent
+from coldrun.tasks.history.commits import open_product
+from coldrun.tasks.history.history_lifecycle import HistoryRequest
+from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.night import Night, evaluate_night, failed_night, publish_nights
+from coldrun.tasks.lib.errors import ColdrunError
+from coldrun.tasks.lib.git.clone import is_url
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.machine.file_locks import try_lock
+from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.run.manifest import new_run_id
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+
+DEPLOYMENT: Final = "nightly"
+AUTOMATION: Final = "coldrun: nights without a heartbeat have crashed"
+HEARTBEAT_SECONDS: Final = 30
+DEAD_AFTER_SECONDS: Final = 90
+"""Three heartbeats: a run that is silent for so long is dead."""
+
+
+class NightFailedError(ColdrunError):
+    """At least one evaluation of the night could not be measured."""
+
+    exit_code = 5
+
+
+@task(
+    name="fetch",
+    task_run_name="fetch",
+    retry_delay_seconds=[5, 30],
+    cache_policy=NO_CACHE,
+    persist_result=False,
+)
+def fetch_stage(evaluation: Evaluation) -> Repository:
+    """Open the product's repository, fetched where it is named by URL."""
+    return open_product(evaluation, update=True)
+
+
+def fetch_with_retries(evaluation: Evaluation) -> Repository:
+    """The only stage that is retried, and only over a network, which may come back."""
+    product = evaluation.config.product
+    retries = 2 if product is not None and is_url(product.repo) else 0
+    return fetch_stage.with_options(retries=retries)(unseen(evaluation))
+
+
+def run_nights(
+    configs: Sequence[Path],
+    *,
+    warehouse: Path,
+    scratch: Path,
+    control: Control | None = None,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_event: Callable[[PointEvent], None] = lambda _: None,
+) -> list[Night]:
+    """Evaluate every configuration, within a flow run; one that fails does not stop the others.
+
+    Returns:
+        One for each configuration, in order; empty when another night holds the warehouse.
+    """
+    held = control or Control()
+
+    def conduct(request: HistoryRequest) -> History:
+        return conduct_within_flow(
+            request, control=held, on_progress=on_progress, on_event=on_event
+        )
+
+    nights: list[Night] = []
+    with hold_night(warehouse) as is_mine:
+        if not is_mine:
+            return []
+        for path in configs:
+            if held.is_stopping:
+                break
+            try:
+                evaluation = load_evaluation(path, scratch=scratch)
+                repository = fetch_with_retries(evaluation)
+                nights.append(
+                    evaluate_night(evaluation, warehouse, conduct=conduct, repository=repository)
+                )
+            except ColdrunError as error:
+                nights.append(failed_night(path.stem, error))
+        report = publish_nights(nights, warehouse, stem=new_run_id(dt.datetime.now(dt.UTC)))
+        create_markdown_artifact(key="coldrun-nightly", markdown=report.read_text(encoding="utf-8"))
+    return nights
+
+
+@contextmanager
+def hold_night(warehouse: Path) -> Iterator[bool]:
+    """Hold the warehouse for one night; says whether it was free. A dead program's lock is free."""
+    lock = try_lock(warehouse / "locks" / "nightly.lock")
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.release()
+
+
+@flow(name="nightly", flow_run_name="nightly", persist_result=False)
+def nightly(configs: list[str], warehouse: str, scratch: str) -> list[str]:
+    """Evaluate what is new in every configuration.
+
+    Args:
+        configs: Paths of configurations, absolute, or relative to the working directory.
+        warehouse: Where results go.
+        scratch: Where clones and checkouts go.
+
+    Returns:
+        One sentence for each configuration.
+
+    Raises:
+        NightFailedError: One of them could not be measured; the others were.
+    """
+    nights = run_nights(
+        [Path(name).expanduser().resolve() for name in configs],
+        warehouse=Path(warehouse).expanduser().resolve(),
+        scratch=Path(scratch).expanduser().resolve(),
+    )
+    sentences = [night.sentence for night in nights] or [BUSY]
+    if any(night.exit_code for night in nights):
+        raise NightFailedError("; ".join(sentences))
+    return sentences
+
+
+BUSY: Final = "another night is still running on this warehouse; nothing was executed"
+
+
+def run_once(
+    configs: Sequence[Path],
+    *,
+    warehouse: Path,
+    scratch: Path,
+    control: Control,
+    on_progress: Callable[[Progress], None] = lambda _: None,
+    on_event: Callable[[PointEvent], None] = lambda _: None,
+) -> list[Night]:
+    """Run one night now, as a flow run of its own."""
+
+    @flow(
+        name="nightly",
+        flow_run_name="nightly, once",
+        persist_result=False,
+        validate_parameters=False,
+    )
+    def nightly_once(configs: list[str]) -> list[Night]:
+        return run_nights(
+            [Path(name) for name in configs],
+            warehouse=warehouse,
+            scratch=scratch,
+            control=control,
+            on_progress=on_progress,
+            on_event=on_event,
+        )
+
+    return nightly_once([str(path) for path in configs])
+
+
+def serve_nights(
+    configs: Sequence[Path], *, warehouse: Path, scratch: Path, cron: str, timezone: str
+) -> None:
+    """Serve the flow on a schedule until the process is ended."""
+    ensure_automation()
+    # the runs are processes of their own, and inherit this
+    os.environ["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"] = str(HEARTBEAT_SECONDS)
+    nightly.serve(
+        name=DEPLOYMENT,
+        schedule=Cron(cron, timezone=timezone),
+        parameters={
+            "configs": [str(path.resolve()) for path in configs],
+            "warehouse": str(warehouse),
+            "scratch": str(scratch),
+        },
+        global_limit=ConcurrencyLimitConfig(
+            limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
+        ),
+        limit=1,
+        print_starting_message=False,
+    )
+
+
+def crash_automation() -> Automation:
+    """Flow runs that stop to send heartbeats without having ended are marked as crashed."""
+    ended = ("Completed", "Failed", "Cancelled", "Cancelling", "Crashed", "Paused", "Suspended")
+    expected: set[str] = {"prefect.flow-run.heartbeat", *(f"prefect.flow-run.{s}" for s in ended)}
+    return Automation(
+        name=AUTOMATION,
+        description="A killed worker must not hold back the nights after it.",
+        trigger=EventTrigger(
+            after={"prefect.flow-run.heartbeat"},
+            expect=expected,
+            match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=timedelta(seconds=DEAD_AFTER_SECONDS),
+        ),
+        actions=[
+            ChangeFlowRunState(state=StateType.CRASHED, message="no heartbeat: its process is gone")
+        ],
+    )
+
+
+def ensure_automation() -> None:
+    """Create the automation on the server, unless it is there."""
+    try:
+        existing: Any = Automation.read(name=AUTOMATION)
+    except (ValueError, ObjectNotFound):
+        existing = None
+    if existing is None:
+        crash_automation().create()

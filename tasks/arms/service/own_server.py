@@ -1,0 +1,139 @@
+"""A server that coldrun starts itself and that listens on a port of this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import psutil
+
+from coldrun.tasks.arms.templates import fill_text
+from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
+
+POLL_SECONDS = 0.05
+DEATH_SECONDS = 0.2
+
+
+class ServerStartError(Exception):
+    """The server did not come up; the text says how."""
+
+
+@dataclass(slots=True, eq=False)
+class ListeningServer:
+    """A running server in its own process group. Any thread may kill it."""
+
+    process: subprocess.Popen[bytes]
+    port: int
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _is_gone: bool = False
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def describe_end(self) -> str:
+        """How it ended, in words."""
+        code = self.process.poll()
+        return "the server still runs" if code is None else describe_exit(code)
+
+    def wait_until_ready(self, *, deadline: float) -> None:
+        """Wait until a process of its group listens on the port.
+
+        A port that another program took meanwhile is not taken for this server's.
+
+        Raises:
+            ServerStartError: It ended, or does not listen by `deadline` (of `time.monotonic`).
+        """
+        while not self._listens():
+            if not self.is_alive:
+                raise ServerStartError(self.describe_end())
+            if time.monotonic() > deadline:
+                raise ServerStartError(f"no process of it listens on port {self.port} in time")
+            time.sleep(POLL_SECONDS)
+
+    def wait_briefly(self) -> None:
+        """Give a server that just broke off a moment to be seen dead."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=DEATH_SECONDS)
+
+    def kill(self) -> None:
+        """Kill the whole process group at once. Safe to call twice."""
+        with self._lock:
+            if not self._is_gone:
+                kill_group(self.process.pid)
+
+    def end(self) -> None:
+        """Kill the group and wait for it."""
+        self.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=10)
+        with self._lock:
+            self._is_gone = True
+
+    def _listens(self) -> bool:
+        with contextlib.suppress(psutil.Error):
+            first = psutil.Process(self.process.pid)
+            for process in (first, *first.children(recursive=True)):
+                with contextlib.suppress(psutil.Error):
+                    if any(
+                        found.status == psutil.CONN_LISTEN and found.laddr.port == self.port
+                        for found in process.net_connections("tcp")
+                    ):
+                        return True
+        return False
+
+
+def find_free_port() -> int:
+    """A port of this machine that is free now."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def start_server(
+    argv: Sequence[str],
+    workspace: Workspace,
+    *,
+    timeout_seconds: float,
+    on_started: Callable[[ListeningServer], None],
+) -> ListeningServer:
+    """Start a server in a session's folders and wait until it listens.
+
+    What it writes is logged. `on_started` is given it before the wait, so that the wait can be
+    ended by killing it.
+
+    Raises:
+        ServerStartError: It cannot be started, ended, or does not listen in time. It is gone then.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    port = find_free_port()
+    values = {**workspace.values, "port": str(port)}
+    try:
+        with workspace.log.open("ab") as output:
+            process = subprocess.Popen(
+                [fill_text(text, values) for text in argv],
+                cwd=workspace.cwd,
+                env=dict(workspace.environment),
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+    except (OSError, ValueError) as error:
+        raise ServerStartError(f"{argv[0]!r} cannot be started: {error}") from None
+    server = ListeningServer(process, port)
+    on_started(server)
+    try:
+        server.wait_until_ready(deadline=deadline)
+    except ServerStartError:
+        server.end()
+        raise
+    return server

@@ -1,0 +1,253 @@
+"""The tables of a configuration and what each may say."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import PurePosixPath
+from typing import Literal
+
+from pydantic import Field, field_validator, model_validator
+
+from coldrun.tasks.config.ablation import check_ablations
+from coldrun.tasks.config.arm_config import (
+    ArmConfig,
+    Bm25Arm,
+    GrepArm,
+)
+from coldrun.tasks.config.prices import PricesConfig
+from coldrun.tasks.config.section import Names, Section
+from coldrun.tasks.lib.records import AnswerKind
+
+DEFAULT_EXCLUDE_GOLD = (
+    "CHANGES*",
+    "CHANGELOG*",
+    "HISTORY*",
+    "NEWS*",
+    "RELEASE_NOTES*",
+    "*.lock",
+    "package-lock.json",
+    "pnpm-lock.yaml",
+    "go.sum",
+    ".github/**",
+    ".gitlab-ci.yml",
+    ".circleci/**",
+    ".travis.yml",
+    "azure-pipelines*.yml",
+    ".pre-commit-config.yaml",
+)
+"""Files that change with everything: changelogs, lock files and CI (gitignore patterns)."""
+
+
+class PanelConfig(Section):
+    """`[panel]`: where the tasks come from."""
+
+    kind: Literal["commit-files", "ticket-repos", "jsonl"]
+    repo: str | None = None
+    base: str | None = None
+    head: str = "HEAD"
+    last: int | None = Field(default=None, ge=1)  # with base = "parent": the newest commits
+    unit: Literal["commit", "merge"] = "commit"
+    query: Literal["message", "subject"] = "message"
+    answer: AnswerKind | None = None
+    exclude_gold: tuple[str, ...] = DEFAULT_EXCLUDE_GOLD
+    max_gold: int | None = Field(default=20, ge=1)
+    renames: Literal["follow", "ignore"] = "follow"
+    # jsonl
+    file: str | None = None
+    gold_from: Names = ()
+    # ticket-repos
+    repos: tuple[str, ...] = ()
+    ticket_pattern: str | None = None
+    tickets: str | None = None
+    branch: str | None = None
+    keep_unnamed_tickets: bool = False
+    # contamination: what this panel has been used for, by date
+    used_for: tuple[PanelUse, ...] = ()
+
+    @property
+    def answer_kind(self) -> AnswerKind:
+        """The kind of answer the tasks expect."""
+        return self.answer or ("set" if self.kind == "ticket-repos" else "ranking")
+
+    @model_validator(mode="after")
+    def _needs_its_source(self) -> PanelConfig:
+        if self.kind == "commit-files" and (self.repo is None or self.base is None):
+            raise ValueError('kind = "commit-files" needs `repo` and `base`')
+        if self.last is not None and self.base != "parent":
+            raise ValueError('`last` goes with base = "parent"; otherwise base ends the range')
+        if self.kind == "jsonl" and self.file is None:
+            raise ValueError('kind = "jsonl" needs `file`, the path of the tasks')
+        if self.kind == "ticket-repos" and not self.repos:
+            raise ValueError('kind = "ticket-repos" needs `repos`, a list of paths, URLs or globs')
+        return self
+
+
+class PanelUse(Section):
+    """One line of a panel's contamination ledger."""
+
+    use: Literal["development", "verification", "untouched"]
+    since: dt.date
+    note: str = ""
+
+
+class SampleConfig(Section):
+    """`[sample]`: which of the solvable tasks are asked."""
+
+    rule: (
+        Literal["gold-capped", "answer-shape", "all", "random", "newest", "largest-first"] | None
+    ) = None
+    size: int | None = Field(default=None, ge=1)
+    seed: int = Field(default=0, ge=0)
+
+
+class SplitConfig(Section):
+    """`[split]`: which tasks are sealed; left out, none is."""
+
+    sealed_fraction: float | None = Field(default=None, gt=0, lt=1)
+    sealed_after: dt.date | None = None
+
+    @model_validator(mode="after")
+    def _one_rule(self) -> SplitConfig:
+        if (self.sealed_fraction is None) == (self.sealed_after is None):
+            raise ValueError("[split] needs either `sealed_fraction` or `sealed_after`")
+        return self
+
+
+class HoldoutConfig(Section):
+    """`[holdout]`: when the sealed part may be opened, and what comes back."""
+
+    openings: int = Field(default=1, ge=0)
+    when: str = "any event"
+    aggregates: tuple[str, ...] = ()
+    arms: tuple[str, ...] = ()
+
+
+class MeasureConfig(Section):
+    """`[measure]`: what is measured, and how much better counts as better."""
+
+    primary: str | None = None
+    also: tuple[str, ...] | None = None
+    margin_tasks: float = Field(default=1, ge=0)
+    minimum_seconds_per_answer: float = Field(default=0.0, ge=0)
+
+
+class BarConfig(Section):
+    """`[[bar]]`: a threshold registered before the run."""
+
+    arm: str
+    measure: str
+    at_least: float | None = None
+    against: str | None = None
+    margin_tasks: float = 0
+    rule: Literal["point", "lower"] = "point"
+
+    @model_validator(mode="after")
+    def _one_reference(self) -> BarConfig:
+        if (self.at_least is None) == (self.against is None):
+            raise ValueError("[[bar]] needs either `at_least` or `against`")
+        return self
+
+
+class ProductConfig(Section):
+    """`[product]`: the code under test."""
+
+    repo: str
+    commit: str = "HEAD"
+    setup: tuple[str, ...] = ()
+    setup_key: tuple[str, ...] = ()
+    setup_files: tuple[str, ...] = ()
+    setup_timeout_seconds: float = Field(default=1800, gt=0)
+    setup_env: tuple[str, ...] = ()
+
+    @field_validator("setup_key")
+    @classmethod
+    def _paths_in_the_product(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            path = PurePosixPath(name)
+            if path.is_absolute() or not path.parts or ".." in path.parts:
+                raise ValueError(
+                    f"[product] setup_key: {name!r} is no path in the product, such as "
+                    '"uv.lock"; files beside the configuration go into setup_files'
+                )
+            if any(sign in name for sign in "*?["):
+                raise ValueError(
+                    f"[product] setup_key: {name!r} is a pattern; name each file, or their folder"
+                )
+        return tuple(sorted({str(PurePosixPath(name)) for name in names}))
+
+
+class RunConfig(Section):
+    """`[run]`: how a run executes."""
+
+    concurrency: int = Field(default=2, ge=1, le=256)
+    max_infra_share: float = Field(default=0.05, ge=0, le=1)
+    runner: Literal["threads"] = "threads"
+
+
+class Config(Section):
+    """One evaluation. Paths in it are relative to the file's folder."""
+
+    panel: PanelConfig
+    sample: SampleConfig = SampleConfig()
+    split: SplitConfig | None = None
+    holdout: HoldoutConfig | None = None
+    measure: MeasureConfig = MeasureConfig()
+    bar: tuple[BarConfig, ...] = ()
+    product: ProductConfig | None = None
+    arm: tuple[ArmConfig, ...] = ()
+    run: RunConfig = RunConfig()
+    prices: PricesConfig | None = None
+
+    @field_validator("arm")
+    @classmethod
+    def _names_are_unique(cls, arms: tuple[ArmConfig, ...]) -> tuple[ArmConfig, ...]:
+        names = [arm.name for arm in arms]
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"two arms are named {repeated[0]!r}; every arm needs its own name")
+        taken = sorted(set(names) & set(NULL_NAMES))
+        if taken:
+            raise ValueError(f"{taken[0]!r} is the name of a null strategy; choose another")
+        check_ablations(arms)
+        return arms
+
+    @property
+    def arms(self) -> tuple[ArmConfig, ...]:
+        """The declared arms; with none declared, bm25 as control and grep as floor."""
+        return self.arm or (
+            Bm25Arm(name="bm25", role="control", kind="bm25"),
+            GrepArm(name="grep", role="floor", kind="grep"),
+        )
+
+    @property
+    def primary(self) -> str:
+        """The primary measure: hit@5 for rankings, exact for sets, unless the file says."""
+        return self.measure.primary or ("hit@5" if self.is_ranking else "exact")
+
+    @property
+    def measures(self) -> tuple[str, ...]:
+        """All measures, the primary first, without repeats."""
+        default = ("hit@1", "hit@8", "mrr@8") if self.is_ranking else ("precision", "recall", "f1")
+        also = default if self.measure.also is None else self.measure.also
+        return tuple(dict.fromkeys((self.primary, *also)))
+
+    @property
+    def k(self) -> int:
+        """The k of a question: the largest cut-off among the measures; 8 where none has one."""
+        cutoffs = [int(text.partition("@")[2]) for text in self.measures if "@" in text]
+        return max(cutoffs, default=8)
+
+    @property
+    def sample_rule(self) -> str:
+        """The sampling rule: by answer shape for sets, gold-capped for rankings, unless said."""
+        return self.sample.rule or ("gold-capped" if self.is_ranking else "answer-shape")
+
+    @property
+    def is_ranking(self) -> bool:
+        """Whether the tasks ask for a ranking (else for a set)."""
+        return self.panel.answer_kind == "ranking"
+
+
+NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
+
+PanelConfig.model_rebuild()

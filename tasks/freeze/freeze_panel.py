@@ -1,0 +1,211 @@
+"""Candidates → frozen panel: split, distribution, sample, hash, lock. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from coldrun.tasks.config import Config
+from coldrun.tasks.config.gold_from import find_shared_component
+from coldrun.tasks.freeze.distribution import Distribution, describe_distribution
+from coldrun.tasks.freeze.lock import LOCK_SCHEMA, locked_settings
+from coldrun.tasks.freeze.panel_file import panel_digest, panel_to_bytes
+from coldrun.tasks.freeze.panel_size import warn_of_size
+from coldrun.tasks.freeze.population import describe_population
+from coldrun.tasks.freeze.sample import sample_tasks
+from coldrun.tasks.freeze.split import split_tasks
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.lib.records import MinedPanel, Revision, Task
+from coldrun.tasks.stats.measures import parse_measure
+from coldrun.tasks.stats.nulls import NullGround, measure_nulls
+
+MINER_VERSION = "1"
+"""Raised when mining or sampling gives other tasks for the same history and settings."""
+
+MOST_CHANGED_KEPT = 200
+"""How many of the most changed items the lock keeps for the `most-changed` null."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NullLine:
+    """One null at the primary measure, before sampling and in the sample: means in [0, 1]."""
+
+    name: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrozenResult:
+    """What freezing made, and what it has to tell. Figures are of the dev part alone.
+
+    `sealed` are all tasks of the sealed part; `sealed_panel` are the canonical bytes of those that
+    an opening asks (the same rule, size and seed as for dev), None without a split.
+    """
+
+    panel: bytes
+    lock: dict[str, Any]
+    sealed: tuple[Task, ...]
+    sealed_panel: bytes | None
+    sampled: tuple[Task, ...]
+    dev_tasks: int
+    drops: Mapping[str, int]
+    candidates: int
+    before: Distribution
+    after: Distribution
+    nulls: tuple[NullLine, ...]
+    warnings: tuple[str, ...]
+
+
+def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
+    """Split, describe, sample, hash.
+
+    Of the sealed part nothing is told but how many tasks it has. What is said of all tasks is
+    counts alone (candidates, drops, solvable): the denominators.
+
+    Raises:
+        PanelError: Nothing is solvable, or the sealed part would be all of it.
+    """
+    if not mined.tasks:
+        drops = ", ".join(f"{number} {reason}" for reason, number in mined.drops.items() if number)
+        why = drops or "the range is empty"
+        raise PanelError(
+            f"of {counted(mined.candidates, 'candidate')} none is solvable ({why}); "
+            "choose an older base, a longer range, or fewer exclusions"
+        )
+    dev, sealed = split_tasks(mined.tasks, config.split)
+    sampled = sample_tasks(
+        dev, rule=config.sample_rule, size=config.sample.size, seed=config.sample.seed
+    )
+    before, after = describe_distribution(dev), describe_distribution(sampled)
+    panel = panel_to_bytes(sampled)
+    sealed_panel = draw_sealed(config, mined.tasks)
+    sealed_asked = 0 if sealed_panel is None else sealed_panel.count(b"\n")
+    ground = NullGround(
+        corpus_items=_count_items(mined, dev),
+        change_counts=_most_changed(mined.change_counts),
+    )
+    nulls = _null_lines(config, dev, sampled, ground)
+    lock = {
+        "schema": LOCK_SCHEMA,
+        "panel": {
+            "digest": panel_digest(panel),
+            "tasks": len(sampled),
+            "kind": config.panel.kind,
+            "base": _revision(mined.base),
+            "head": _revision(mined.head),
+            "candidates": mined.candidates,
+            "solvable": len(mined.tasks),
+            "drops": dict(mined.drops),
+            "miner": MINER_VERSION,
+            "corpus": {
+                "items": ground.corpus_items,
+                "most_changed": [list(entry) for entry in ground.change_counts.items()],
+                "trees": {name: _revision(rev) for name, rev in sorted(mined.corpora.items())},
+            },
+            "notes": list(mined.notes),
+            "population": describe_population(dev, sampled),
+            "nulls": {line.name: line.before for line in nulls},
+        },
+        "settings": locked_settings(config),
+        "guards": {"max_infra_share": config.run.max_infra_share},
+        "sealed": _describe_sealed(config, sealed_panel, pool=len(sealed)),
+        "holdout": {"head": None, "count": 0, "demoted": None},
+        "history": [],
+    }
+    return FrozenResult(
+        panel=panel,
+        lock=lock,
+        sealed=sealed,
+        sealed_panel=sealed_panel,
+        sampled=sampled,
+        dev_tasks=len(dev),
+        drops=mined.drops,
+        candidates=mined.candidates,
+        before=before,
+        after=after,
+        nulls=nulls,
+        warnings=tuple(
+            dict.fromkeys(
+                [
+                    *before.warnings,
+                    *after.warnings,
+                    *warn_of_size(len(sampled)),
+                    *(f"sealed part: {text}" for text in warn_of_size(sealed_asked) if sealed),
+                    *mined.notes,
+                    *_warn_of_oracles(config),
+                ]
+            )
+        ),
+    )
+
+
+def _warn_of_oracles(config: Config) -> tuple[str, ...]:
+    """A name in `gold_from` that fits no arm refuses nobody a verdict: perhaps it is misspelt."""
+    return tuple(
+        f"gold_from = {name!r} is no arm of this configuration and no arm's component: no arm is "
+        "refused a verdict for it"
+        for name in config.panel.gold_from
+        if not any(find_shared_component(arm.name, arm.component, (name,)) for arm in config.arms)
+    )
+
+
+def draw_sealed(config: Config, tasks: Sequence[Task]) -> bytes | None:
+    """The canonical bytes of the sealed tasks that an opening asks; None without a split.
+
+    The sealed part is sampled as the dev part is, so that both figures are of one kind; what is
+    not drawn stays unread too.
+    """
+    sealed = split_tasks(tasks, config.split)[1]
+    if not sealed:
+        return None
+    size = config.sample.size
+    if config.sample_rule == "all" and size is not None:
+        size = max(size, len(sealed))
+    return panel_to_bytes(
+        sample_tasks(sealed, rule=config.sample_rule, size=size, seed=config.sample.seed)
+    )
+
+
+def _describe_sealed(
+    config: Config, sealed_panel: bytes | None, *, pool: int
+) -> dict[str, Any] | None:
+    if sealed_panel is None or config.split is None:
+        return None
+    return {
+        "rule": config.split.model_dump(mode="json", exclude_none=True),
+        "tasks": pool,
+        "count": sealed_panel.count(b"\n"),
+        "digest": panel_digest(sealed_panel),
+        "miner": MINER_VERSION,
+    }
+
+
+def _count_items(mined: MinedPanel, dev: Sequence[Task]) -> int:
+    """How many items there are to answer with; without a corpus, those in the gold of dev."""
+    if mined.corpora and mined.items:
+        return len(mined.items)
+    return len({item for task in dev for item in task.shape})
+
+
+def _null_lines(
+    config: Config, dev: Sequence[Task], sampled: Sequence[Task], ground: NullGround
+) -> tuple[NullLine, ...]:
+    primary = parse_measure(config.primary)
+    before = measure_nulls(dev, primary, primary=primary, k=config.k, ground=ground)
+    after = measure_nulls(sampled, primary, primary=primary, k=config.k, ground=ground)
+    return tuple(
+        NullLine(name=name, before=float(scores.mean()), after=float(after[name].mean()))
+        for name, scores in before.items()
+    )
+
+
+def _most_changed(counts: Mapping[str, int]) -> dict[str, int]:
+    ranked = sorted(counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    return dict(ranked[:MOST_CHANGED_KEPT])
+
+
+def _revision(revision: Revision | None) -> dict[str, str] | None:
+    return None if revision is None else {"commit": revision.commit, "tree": revision.tree}

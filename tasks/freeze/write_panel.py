@@ -1,0 +1,182 @@
+"""The files of a frozen panel, written whole; an earlier freeze is never lost silently."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+from coldrun.tasks.freeze.freeze_panel import FrozenResult
+from coldrun.tasks.freeze.lock import (
+    EvaluationFiles,
+    changed_settings,
+    check_digest,
+    lock_to_bytes,
+    read_lock,
+)
+from coldrun.tasks.freeze.panel_file import panel_from_bytes
+from coldrun.tasks.holdout.demotion import find_read
+from coldrun.tasks.holdout.sealed_file import is_intact, write_key_and_seal
+from coldrun.tasks.lib.canonical import digest_bytes
+from coldrun.tasks.lib.errors import LedgerError, LockError
+from coldrun.tasks.lib.machine.atomic_write import write_together
+
+Written = Literal["frozen", "unchanged", "restored", "replaced"]
+
+
+def write_frozen(
+    files: EvaluationFiles,
+    result: FrozenResult,
+    *,
+    force: bool,
+    had_runs: bool,
+    now: str,
+    last_run_lock: dict[str, Any] | None = None,
+) -> Written:
+    """Write panel and lock beside the configuration.
+
+    Args:
+        force: Replace a lock that says something else; it remembers the earlier hash and date.
+        had_runs: Whether a run of the evaluation exists; later reports then say what changed.
+        now: The present time, ISO 8601 in UTC.
+        last_run_lock: The lock that the newest run was started with. It stands in for one that is
+            gone or cannot be read, so that losing a lock loses no registration.
+
+    Returns:
+        `frozen` the first time, `unchanged` when all is as it was (nothing is written),
+        `restored` when the lock was there and the panel was not, else `replaced`.
+
+    Raises:
+        LockError: The lock or the panel's bytes say something else and `force` is false.
+        LedgerError: The lock that knew of openings is gone or cannot be read.
+        StorageError: The folder cannot be written; nothing half-written stays.
+    """
+    lock = {**result.lock, "frozen_at": now}
+    is_lock_whole = False
+    earlier = last_run_lock
+    if files.lock.exists():
+        try:
+            earlier = read_lock(files)
+            is_lock_whole = True
+        except LockError:
+            if not force:
+                raise
+            unread = {"panel": {"digest": digest_bytes(files.lock.read_bytes())}, "settings": {}}
+            earlier = last_run_lock or unread
+    if not is_lock_whole:
+        _refuse_losing_ledger(files)
+    if earlier is None:
+        _write_all(files, result, lock)
+        return "frozen"
+    lock["holdout"] = earlier.get("holdout") or lock["holdout"]
+    same_lock = _frozen_part(earlier) == _frozen_part(lock)
+    if not is_lock_whole and same_lock:
+        _write_all(files, result, earlier)
+        return "frozen"
+    if same_lock and _has_bytes(files.panel, result.panel) and _has_sealed(files, lock):
+        return "unchanged"
+    is_panel_right = _has_bytes(files.panel, result.panel)
+    if same_lock and (force or is_panel_right or not files.panel.exists()):
+        _write_all(files, result, earlier)
+        return "restored"
+    if same_lock:
+        check_digest(files, expected=earlier["panel"]["digest"], data=files.panel.read_bytes())
+    changed = _changes(earlier, lock)
+    if is_lock_whole and not force:
+        raise LockError(
+            f"{files.lock} is frozen and would change "
+            f"({', '.join(changed) or 'the history, the miner or the clone'}): "
+            f"{_name_panels(earlier, lock)}; repeat with --force to replace it (the lock remembers "
+            "the earlier hash and date)"
+        )
+    _refuse_sealing_again(lock, result)
+    entry = {
+        "digest": earlier["panel"]["digest"],
+        "frozen_at": earlier.get("frozen_at"),
+        "replaced_at": now,
+        "changed": list(changed),
+        "had_runs": had_runs,
+    }
+    lock["history"] = [*earlier.get("history", []), entry]
+    _write_all(files, result, lock)
+    return "replaced"
+
+
+def _frozen_part(lock: dict[str, Any]) -> dict[str, Any]:
+    """What a second freeze has to find again; dates, openings and notes are not part of it.
+
+    Nor are the scores of the nulls, which follow from the rest; older locks lack them.
+    """
+    found = {key: lock[key] for key in lock if key not in ("frozen_at", "history", "holdout")}
+    panel = {key: lock["panel"][key] for key in lock["panel"] if key not in ("notes", "nulls")}
+    return {**found, "panel": panel}
+
+
+def _changes(earlier: dict[str, Any], lock: dict[str, Any]) -> tuple[str, ...]:
+    guards = changed_settings({"run": earlier.get("guards")}, {"run": lock["guards"]})
+    return (*changed_settings(earlier["settings"], lock["settings"]), *guards)
+
+
+def _name_panels(earlier: dict[str, Any], lock: dict[str, Any]) -> str:
+    before, after = earlier["panel"]["digest"], lock["panel"]["digest"]
+    if before == after:
+        return f"the panel stays {before}"
+    return f"the panel would go from {before} to {after}"
+
+
+def _has_sealed(files: EvaluationFiles, lock: dict[str, Any]) -> bool:
+    return lock["sealed"] is None or is_intact(files, lock["sealed"]["digest"])
+
+
+def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
+    """Tasks that were read stay dev; the set that was read may stay as it is, demoted.
+
+    Raises:
+        LockError: Some of them would be sealed again.
+    """
+    demoted = (lock.get("holdout") or {}).get("demoted")
+    if demoted is None or result.sealed_panel is None:
+        return
+    if lock["sealed"]["digest"] == demoted["digest"]:
+        return
+    again = find_read(panel_from_bytes(result.sealed_panel), demoted)
+    if again:
+        dates = [date for task in again if (date := task.date) is not None]
+        newest = max([*dates, demoted.get("until") or ""])[:10]
+        what_to_do = (
+            f"seal later ones with [split] sealed_after = {newest}"
+            if newest
+            else "give later ones a date, and seal them with [split] sealed_after"
+        )
+        raise LockError(
+            f"{len(again)} of the tasks to be sealed were read task by task on {demoted['at']}, "
+            f"or are no later than those, and are dev for good; {what_to_do}"
+        )
+
+
+def _refuse_losing_ledger(files: EvaluationFiles) -> None:
+    """A lock that is gone or cannot be read must not be replaced where it vouched for openings.
+
+    Raises:
+        LedgerError: There is a ledger.
+    """
+    if files.ledger.exists():
+        what = "cannot be read" if files.lock.exists() else "is gone"
+        raise LedgerError(
+            f"{files.lock} {what}, and it holds the head of the ledger {files.ledger}; "
+            "restore the lock from version control before you freeze again"
+        )
+
+
+def _has_bytes(path: Path, data: bytes) -> bool:
+    return path.exists() and path.read_bytes() == data
+
+
+def _write_all(files: EvaluationFiles, result: FrozenResult, lock: dict[str, Any]) -> None:
+    """Write the lock last: without it nothing is frozen. A sealed file that is whole stays."""
+    contents = {files.panel: result.panel, files.lock: lock_to_bytes(lock)}
+    if result.sealed_panel is not None and not is_intact(files, result.lock["sealed"]["digest"]):
+        sealed = write_key_and_seal(files, result.sealed_panel)
+        contents = {files.sealed: sealed, **contents}
+    write_together(contents)
+    if result.sealed_panel is None:
+        files.sealed.unlink(missing_ok=True)

@@ -1,0 +1,227 @@
+"""From measured points to the report of a history. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from coldrun.tasks.freeze.distribution import describe_distribution
+from coldrun.tasks.freeze.lock import FrozenPanel
+from coldrun.tasks.history.history_model import (
+    BlindSpot,
+    History,
+    HistoryCounts,
+    HistoryStep,
+    SumPart,
+)
+from coldrun.tasks.history.history_parts import control_parts, first_line, floor_part
+from coldrun.tasks.history.history_points import build_points
+from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.history.journal import Entry
+from coldrun.tasks.history.steps import build_steps
+from coldrun.tasks.judge.evidence import Evidence, Verdict
+from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.stats.decomposition import ControlMove, check_sum, judge_controls
+
+NAMED_SPOTS = 4
+"""More blind spots than these are told in one line."""
+
+
+def build_history(record: HistoryRecord) -> History:
+    """Judge every step and describe the whole."""
+    closing = _closing(record)
+    steps = list(build_steps(record, closing))
+    points = [point for node in record.nodes for point in build_points(record, node)]
+    evidence, verdict, code = _verdict(record)
+    runs = list(record.runs.values())
+    return History(
+        kind=record.kind,
+        run_id=record.history_id,
+        name=record.frozen.name,
+        verdict=verdict,
+        evidence=evidence,
+        exit_code=code,
+        started_at=record.started_at,
+        wall_seconds=record.wall_seconds,
+        status="interrupted" if record.is_interrupted else "finished",
+        counts=_counts(record),
+        panel=_panel(record.frozen),
+        point=_newest_point(record),
+        environment=dict(runs[0].manifest.environment) if runs else {},
+        arm=record.arm,
+        primary=record.primary,
+        roles={name: arm.role for run in runs[:1] for name, arm in run.outcome.arms.items()},
+        points=points,
+        steps=steps,
+        sum=_sum(record),
+        noise={arm: floor_part(floor) for arm, floor in record.floors.items()},
+        closing_controls=control_parts(closing),
+        blind_spots=[
+            BlindSpot(**{"from": step.from_, "to": step.to, "commits": step.commits - 1})
+            for step in steps
+            if step.commits > 1 and step.status == "unchanged"
+        ],
+        warnings=list(_warnings(record, steps, closing)),
+    )
+
+
+def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
+    """The controls between the first measurement of the first point and its repeat at the end."""
+    for node in record.nodes:
+        first = record.runs.get((node.first.commit, 0))
+        if first is not None:
+            again = record.runs.get((node.first.commit, 1))
+            if again is None:
+                return ()
+            return judge_controls(
+                first.outcome, again.outcome, measure=record.primary, floors=record.floors
+            )
+    return ()
+
+
+def _sum(record: HistoryRecord) -> SumPart | None:
+    vectors = [
+        run.outcome.arms[record.arm].scores[record.primary]
+        for node in record.known_nodes
+        if (run := record.run_of(node)) is not None
+    ]
+    if len(vectors) < 2:
+        return None
+    found = check_sum(vectors)
+    return SumPart(
+        steps_difference=found.steps_difference,
+        ends_difference=found.ends_difference,
+        adds_up=found.adds_up,
+        churn=found.churn,
+        flapping_tasks=list(found.flapping),
+    )
+
+
+def _counts(record: HistoryRecord) -> HistoryCounts:
+    names = ("planned", "executed", "replayed", "resumed", "infra", "abstained", "degraded")
+    runs = list(record.runs.values())
+    return HistoryCounts(
+        tasks=len(record.frozen.tasks),
+        points=sum(record.runs.get((node.first.commit, 0)) is not None for node in record.nodes),
+        runs=len(runs),
+        **{name: sum(run.counts[name] for run in runs) for name in names},
+    )
+
+
+def _panel(frozen: FrozenPanel) -> PanelPart:
+    locked = frozen.lock["panel"]
+    spread = describe_distribution(frozen.tasks)
+    return PanelPart(
+        name=frozen.name,
+        digest=frozen.digest,
+        base=locked["base"] and locked["base"]["commit"],
+        head=locked["head"] and locked["head"]["commit"],
+        candidates=locked["candidates"],
+        solvable=locked["solvable"],
+        drops=locked["drops"],
+        distribution=DistributionPart(
+            shapes=spread.shapes,
+            top_share=spread.top_share,
+            effective_shapes=spread.effective_shapes,
+        ),
+        kind=locked["kind"],
+    )
+
+
+def _newest_point(record: HistoryRecord) -> PointPart | None:
+    for node in reversed(record.nodes):
+        run = record.run_of(node)
+        if run is not None and run.manifest.point is not None:
+            point = run.manifest.point
+            return PointPart(
+                repo=point.repo, commit=node.first.commit, tree=node.tree, is_dirty=point.is_dirty
+            )
+    return None
+
+
+def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
+    executed = sum(run.counts["executed"] for run in record.runs.values())
+    replayed = sum(run.counts["replayed"] for run in record.runs.values())
+    evidence: Evidence = (
+        "mixed" if executed and replayed else "executed" if executed else "replayed"
+    )
+    ends = [record.run_of(record.nodes[0]), record.run_of(record.nodes[-1])]
+    has_failed = not record.runs or (record.kind == "decompose" and None in ends)
+    if record.is_interrupted:
+        return ("incomplete" if has_failed else evidence), "did_not_run", 130
+    if has_failed:
+        return "invalid", "invalid", 5
+    return evidence, "measured" if executed else "replayed", 0
+
+
+def _warnings(
+    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[ControlMove]
+) -> Iterator[str]:
+    yield from record.notes
+    hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
+    yield from _failures(record)
+    yield from _own_set_ups(record)
+    for step in steps:
+        if step.is_docs_only and (step.up_tasks or step.down_tasks):
+            yield (
+                f"{step.to[:12]} changed documentation only ({step.subject}), yet the score moved "
+                f"({len(step.up_tasks)} up, {len(step.down_tasks)} down): look at the measurement"
+            )
+    yield from _blind_spots(steps, hint)
+    for move in closing:
+        if move.drift.verdict == "DRIFT":
+            yield (
+                f"the control {move.arm} moved between the first and the last measurement of the "
+                f"first point ({move.drift.up} up, {move.drift.down} down): the machine drifted, "
+                "and no step can be trusted"
+            )
+    if record.runs and record.floors.get(record.arm) is None:
+        yield f"the noise floor of {record.arm} is not known: no point of it was executed twice"
+    nothing = [run for run in record.runs.values() if record.arm in run.nothing]
+    if nothing:
+        runs = counted(len(record.runs), "run")
+        yield (
+            f"{record.arm} measured nothing at {len(nothing)} of {runs}: it did "
+            "not beat the nulls there"
+        )
+
+
+def _failures(record: HistoryRecord) -> Iterator[str]:
+    """Which commits could not be measured, those of one kind of failure together.
+
+    Failures are of one kind when they read alike up to what they quote.
+    """
+    kinds: dict[str, list[Entry]] = {}
+    for entry in record.entries:
+        if entry.status == "failed":
+            kinds.setdefault(first_line(entry.reason).partition("'")[0], []).append(entry)
+    for entries in kinds.values():
+        names = ", ".join(dict.fromkeys(entry.commit[:12] for entry in entries))
+        yield f"could not be measured: {names}: {first_line(entries[0].reason)}"
+
+
+def _own_set_ups(record: HistoryRecord) -> Iterator[str]:
+    """Points that were to share a set-up and do not: how many, and why the first one does not."""
+    points = [run.manifest.point for run in record.runs.values()]
+    notes = {point.commit: point.notes[0] for point in points if point and point.notes}
+    if notes:
+        yield f"{counted(len(notes), 'point')} shared no set-up: {next(iter(notes.values()))}"
+
+
+def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
+    """Neighbours that look alike, with commits between them: one line each, or one for many."""
+    spots = [step for step in steps if step.commits > 1 and step.status == "unchanged"]
+    if len(spots) > NAMED_SPOTS:
+        between = sum(step.commits - 1 for step in spots)
+        yield (
+            f"blind spots: {len(spots)} pairs of neighbours look alike, and of the {between} "
+            "commits between them none was measured; a change that was made and reverted there "
+            f"would not show ({hint})"
+        )
+        return
+    for step in spots:
+        yield (
+            f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
+            f"{counted(step.commits - 1, 'commit')} between them none was measured; a change "
+            f"that was made and reverted there would not show ({hint})"
+        )

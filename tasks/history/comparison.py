@@ -1,0 +1,200 @@
+"""Two landed runs of one panel, paired by task. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from coldrun.tasks.history.history_model import ArmComparison, ChangePart, Comparison, RunPart
+from coldrun.tasks.history.history_parts import change_words, control_parts, floor_part, floor_words
+from coldrun.tasks.history.outcomes import MeasuredRun
+from coldrun.tasks.judge.report_model import PointPart
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.stats.decomposition import (
+    Change,
+    StepJudgement,
+    Yardstick,
+    judge_controls,
+    judge_step,
+)
+from coldrun.tasks.stats.pooled_noise import PooledFloor
+
+Floors = Mapping[str, PooledFloor | None]
+
+
+def compare_runs(
+    before: MeasuredRun,
+    after: MeasuredRun,
+    *,
+    floors: Floors,
+    key_differences: Mapping[str, Sequence[str]],
+) -> Comparison:
+    """Compare two runs.
+
+    Args:
+        before: The run that the other is compared with.
+        after: The other one.
+        floors: The noise floor of each arm, None where nothing was run twice.
+        key_differences: By arm, the components in which the keys of its answers differ.
+
+    Raises:
+        UsageError: They asked different panels or measures, or have no arm in common.
+    """
+    _refuse_unlike(before, after)
+    primary = before.measures[0]
+    shared = [name for name in after.outcome.arms if name in before.outcome.arms]
+    arms = [
+        _compare_arm(
+            name,
+            before,
+            after,
+            primary=primary,
+            floors=floors,
+            differs=key_differences.get(name, ()),
+        )
+        for name in shared
+    ]
+    moves = judge_controls(before.outcome, after.outcome, measure=primary, floors=floors)
+    return Comparison(
+        verdict=_verdict(arms),
+        before=run_part(before),
+        after=run_part(after),
+        panel_digest=before.panel_digest,
+        primary=primary,
+        arms=arms,
+        controls=control_parts(moves),
+        warnings=list(_warnings(before, after)),
+    )
+
+
+def run_part(run: MeasuredRun) -> RunPart:
+    """A run as reports name it."""
+    point = run.manifest.point
+    return RunPart(
+        run_id=run.run_id,
+        name=run.name,
+        verdict=run.verdict,
+        evidence=run.evidence,
+        started_at=run.started_at,
+        wall_seconds=run.wall_seconds,
+        counts=dict(run.counts),
+        point=point
+        and PointPart(
+            repo=point.repo, commit=point.commit, tree=point.tree, is_dirty=point.is_dirty
+        ),
+    )
+
+
+def _refuse_unlike(before: MeasuredRun, after: MeasuredRun) -> None:
+    pair = f"{before.run_id} and {after.run_id}"
+    if before.panel_digest != after.panel_digest:
+        raise UsageError(
+            f"{pair} asked different panels ({before.name} {before.panel_digest} and {after.name} "
+            f"{after.panel_digest}); scores of two panels cannot be compared, run both on one"
+        )
+    if before.measures != after.measures:
+        raise UsageError(
+            f"{pair} have different measures ({', '.join(before.measures)} and "
+            f"{', '.join(after.measures)}); run both with the same [measure]"
+        )
+    if not set(before.outcome.arms) & set(after.outcome.arms):
+        raise UsageError(
+            f"{pair} have no arm in common ({', '.join(before.outcome.arms)} and "
+            f"{', '.join(after.outcome.arms)}); `coldrun report` shows each by itself"
+        )
+    trials = [
+        name
+        for name in sorted(set(before.outcome.arms) & set(after.outcome.arms))
+        if before.manifest.trials[name] != after.manifest.trials[name]
+    ]
+    if trials:
+        raise UsageError(
+            f"{pair} asked {', '.join(trials)} a different number of times (trials "
+            f"{before.manifest.trials[trials[0]]} and {after.manifest.trials[trials[0]]}); "
+            "run both with the same --trials"
+        )
+
+
+def _compare_arm(
+    name: str,
+    before: MeasuredRun,
+    after: MeasuredRun,
+    *,
+    primary: str,
+    floors: Floors,
+    differs: Sequence[str],
+) -> ArmComparison:
+    seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
+    yardstick = Yardstick(primary=primary, floors=floors, seed=seed)
+    judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
+    change = judged.changes[primary]
+    floor = floor_part(floors.get(name))
+    return ArmComparison(
+        arm=name,
+        role=after.outcome.arms[name].role,
+        status=judged.status,
+        reasons=list(judged.reasons),
+        clears_noise=judged.clears_noise,
+        measures={measure: change_part(found) for measure, found in judged.changes.items()},
+        up_tasks=list(change.up),
+        down_tasks=list(change.down),
+        noise=floor,
+        differs_in=list(differs),
+        sentence=f"{name}: {change_words(primary, change)}: {status_words(judged, change)}; "
+        f"{floor_words(floor)}",
+    )
+
+
+def change_part(change: Change) -> ChangePart:
+    """A change as it is reported."""
+    return ChangePart(
+        up=len(change.up),
+        down=len(change.down),
+        difference=change.difference,
+        p=change.p,
+        low=change.low,
+        high=change.high,
+        before=change.before,
+        after=change.after,
+        n=change.n,
+    )
+
+
+def status_words(judged: StepJudgement, change: Change) -> str:
+    """What a change may be called, in words."""
+    match judged.status:
+        case "unverified" | "confounded":
+            return f"{judged.status}, because {' and '.join(judged.reasons)}"
+        case "unchanged":
+            return "unchanged, task by task"
+        case "below_noise":
+            return "not distinguishable from noise"
+        case _ if change.difference > 0:
+            return "better"
+        case _ if change.difference < 0:
+            return "worse"
+        case _:
+            return "other tasks solved, as many as before"
+
+
+def _verdict(arms: Sequence[ArmComparison]) -> str:
+    judged = [arm for arm in arms if arm.role == "candidate"] or list(arms[:1])
+    return " · ".join(arm.sentence for arm in judged)
+
+
+def _warnings(before: MeasuredRun, after: MeasuredRun) -> Iterator[str]:
+    for run in (before, after):
+        replayed = run.counts["replayed"]
+        if run.evidence != "executed":
+            yield f"run {run.run_id} is {run.evidence}: {counted(replayed, 'answer')} replayed"
+        if run.status != "finished":
+            yield f"run {run.run_id} was interrupted; missing answers count as 0"
+        for arm in run.nothing:
+            yield f"{arm} measured nothing in run {run.run_id}: it did not beat the nulls"
+        if run.manifest.point is not None and run.manifest.point.is_dirty:
+            yield f"run {run.run_id} measured a dirty work tree: no evidence for any commit"
+    only = set(before.outcome.arms) ^ set(after.outcome.arms)
+    if only:
+        yield f"not compared, because only one run has them: {', '.join(sorted(only))}"
+    if before.run_id == after.run_id:
+        yield "both are the same run"

@@ -1,0 +1,271 @@
+"""One evaluation of one night: what is new, what it scores, what changed, and where."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from coldrun.tasks.history.commits import (
+    list_named,
+    list_new,
+    list_range,
+    open_product,
+    product_tip,
+    require_product,
+)
+from coldrun.tasks.history.comparison import compare_runs
+from coldrun.tasks.history.history_lifecycle import (
+    HistoryRequest,
+    choose_arm,
+    measured_before,
+    require_product_arm,
+)
+from coldrun.tasks.history.history_model import Comparison, History
+from coldrun.tasks.history.outcomes import (
+    MeasuredRun,
+    read_floors,
+    read_key_differences,
+    read_runs,
+)
+from coldrun.tasks.history.render_compare import comparison_markdown
+from coldrun.tasks.history.render_history import history_markdown
+from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.errors import ColdrunError, StorageError
+from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.machine.atomic_write import write_whole
+from coldrun.tasks.report.markdown import bullets, inert
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.warehouse.reader import connect, select_rows
+
+NightState = Literal["nothing_new", "measured", "failed", "error", "interrupted"]
+Conduct = Callable[[HistoryRequest], History]
+"""Conducts a history: `conduct_history`, or a flow's way of doing it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Night:
+    """What came of one evaluation. `sentence` can be quoted; `markdown` is the whole story, where
+    there is more to say."""
+
+    name: str
+    state: NightState
+    sentence: str
+    exit_code: int = 0
+    commit: str | None = None
+    run_id: str | None = None
+    comparison: Comparison | None = None
+    decomposition: History | None = None
+    markdown: str = ""
+
+    def to_values(self) -> dict[str, Any]:
+        """As JSON values."""
+        return {
+            "name": self.name,
+            "state": self.state,
+            "sentence": self.sentence,
+            "exit_code": self.exit_code,
+            "commit": self.commit,
+            "run_id": self.run_id,
+            "comparison": self.comparison
+            and self.comparison.model_dump(mode="json", by_alias=True),
+            "decomposition": self.decomposition
+            and self.decomposition.model_dump(mode="json", by_alias=True),
+        }
+
+
+def evaluate_night(
+    evaluation: Evaluation,
+    warehouse: Path,
+    *,
+    conduct: Conduct,
+    repository: Repository | None = None,
+) -> Night:
+    """Measure the newest point when it is new, compare it, and decompose a change.
+
+    Args:
+        evaluation: What is evaluated.
+        warehouse: Where results are and go.
+        conduct: How histories are conducted.
+        repository: The product's, fetched; None: it is opened, and fetched where it is a URL.
+
+    Raises:
+        ColdrunError: The repository cannot be read, or the evaluation has no product.
+    """
+    source = repository or open_product(evaluation, update=True)
+    nothing = find_nothing_new(evaluation, warehouse, source)
+    if nothing is not None:
+        return nothing
+    name = evaluation.frozen.name
+    tip = product_tip(source, require_product(evaluation))
+    last = _last_measured(source, tip, evaluation, warehouse)
+    request = HistoryRequest(
+        kind="backfill",
+        evaluation=evaluation,
+        warehouse=warehouse,
+        commits=list_named(source, [(tip, tip)], source="the product's tip"),
+        arm=choose_arm(evaluation.config, None),
+        mode="cold",
+    )
+    history = conduct(request)
+    point = history.points[0]
+    if point.status != "measured":
+        return _unmeasured(name, tip, history)
+    run_id = point.run_ids[0]
+    if last is None:
+        text = f"{name}: {tip[:12]} measured for the first time, there is nothing to compare with"
+        markdown = f"{inert(text)}\n\n{history_markdown(history)}"
+        return Night(
+            name=name, state="measured", sentence=text, commit=tip, run_id=run_id, markdown=markdown
+        )
+    night = _compare(evaluation, warehouse, last, run_id)
+    moved = [arm.arm for arm in _moved(night.comparison)]
+    if not moved:
+        return night
+    commits = list_range(source, str(last.outcome.commit), tip)
+    decomposition = conduct(
+        dataclasses.replace(
+            request,
+            kind="decompose",
+            commits=commits,
+            arm=moved[0],
+            is_whole=False,
+            known={tip: run_id},
+        )
+    )
+    return dataclasses.replace(
+        night,
+        decomposition=decomposition,
+        markdown=f"{night.markdown}\n\n{history_markdown(decomposition)}",
+    )
+
+
+def find_nothing_new(
+    evaluation: Evaluation, warehouse: Path, repository: Repository
+) -> Night | None:
+    """What there is to say when the newest commit was measured, or tried, before; else None."""
+    require_product_arm(evaluation.config)
+    tip = product_tip(repository, require_product(evaluation))
+    if list_new(repository, tip, measured_before(evaluation, warehouse)):
+        return None
+    name = evaluation.frozen.name
+    text = f"{name}: nothing new, the tree of {tip[:12]} was measured before; nothing was executed"
+    return Night(name=name, state="nothing_new", sentence=text, commit=tip)
+
+
+def _unmeasured(name: str, tip: str, history: History) -> Night:
+    if history.status == "interrupted":
+        text = f"{name}: interrupted at {tip[:12]}; the next night continues"
+        return Night(name=name, state="interrupted", sentence=text, exit_code=130, commit=tip)
+    reason = (history.points[0].reason or "no reason").partition("\n")[0]
+    text = f"{name}: {tip[:12]} could not be measured: {reason}"
+    return Night(
+        name=name,
+        state="failed",
+        sentence=text,
+        exit_code=5,
+        commit=tip,
+        markdown=f"{inert(text)}\n\n{history_markdown(history)}",
+    )
+
+
+def _last_measured(
+    repository: Repository, tip: str, evaluation: Evaluation, warehouse: Path
+) -> MeasuredRun | None:
+    """The newest usable run of the newest measured commit on the main line."""
+    rows = select_rows(
+        connect(warehouse),
+        "SELECT run_id, product_commit FROM runs WHERE panel_digest = ? AND status = 'finished' "
+        "AND evidence NOT IN ('invalid', 'incomplete') AND product_commit IS NOT NULL "
+        "AND NOT is_dirty ORDER BY evidence = 'executed', started_at",
+        [evaluation.frozen.digest],
+    )
+    by_commit = {row["product_commit"]: row["run_id"] for row in rows}
+    line = repository.stream_log([tip], follow_renames=False, first_parent=True)
+    for entry in line:
+        if entry.commit in by_commit and entry.commit != tip:
+            run_id = by_commit[entry.commit]
+            return read_runs(warehouse, [run_id])[run_id]
+    return None
+
+
+def _compare(evaluation: Evaluation, warehouse: Path, last: MeasuredRun, run_id: str) -> Night:
+    run = read_runs(warehouse, [run_id])[run_id]
+    comparison = compare_runs(
+        last,
+        run,
+        floors=read_floors(warehouse, run, measure=evaluation.config.primary),
+        key_differences=read_key_differences(warehouse, last.run_id, run_id),
+    )
+    name = evaluation.frozen.name
+    text = (
+        f"{name}: {str(run.outcome.commit)[:12]}, compared with {str(last.outcome.commit)[:12]}: "
+    )
+    return Night(
+        name=name,
+        state="measured",
+        sentence=text + comparison.verdict,
+        commit=run.outcome.commit,
+        run_id=run_id,
+        comparison=comparison,
+        markdown=comparison_markdown(comparison),
+    )
+
+
+def _moved(comparison: Comparison | None) -> list[Any]:
+    """The candidates whose change clears the noise floor."""
+    if comparison is None:
+        return []
+    return [arm for arm in comparison.arms if arm.role == "candidate" and arm.clears_noise]
+
+
+def summarise_nights(nights: Sequence[Night]) -> str:
+    """The Markdown of a whole night."""
+    lines = ["# Nightly evaluation", "", *bullets(night.sentence for night in nights)]
+    for night in nights:
+        if night.markdown:
+            lines += ["", f"## {inert(night.name)}", "", _deepen(night.markdown)]
+    return "\n".join(lines)
+
+
+def _deepen(markdown: str) -> str:
+    """Headings two levels deeper."""
+    return "\n".join(f"##{line}" if line.startswith("#") else line for line in markdown.split("\n"))
+
+
+def publish_nights(nights: Sequence[Night], warehouse: Path, *, stem: str) -> Path:
+    """Write the report of a night to `reports/nightly/`, and to $GITHUB_STEP_SUMMARY when set.
+
+    Returns:
+        The Markdown file; the JSON file lies beside it.
+
+    Raises:
+        StorageError: The warehouse cannot be written.
+    """
+    folder = warehouse / "reports" / "nightly"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StorageError(f"cannot write {folder}: {error.strerror}") from None
+    text = summarise_nights(nights) + "\n"
+    values = {"schema": 1, "nights": [night.to_values() for night in nights]}
+    write_whole(folder / f"{stem}.json", canonical_json(values) + b"\n")
+    write_whole(folder / f"{stem}.md", text.encode())
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if summary:
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(text)
+        except OSError as error:
+            raise StorageError(
+                f"cannot append to $GITHUB_STEP_SUMMARY ({summary}): {error.strerror}"
+            ) from None
+    return folder / f"{stem}.md"
+
+
+def failed_night(name: str, error: ColdrunError) -> Night:
+    """An evaluation that could not even begin."""
+    return Night(name=name, state="error", sentence=f"{name}: {error}", exit_code=error.exit_code)

@@ -1,0 +1,139 @@
+"""Every planned answer of a run: query, gold, answer, and why it missed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coldrun.tasks.config import ArmConfig, Config
+from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
+from coldrun.tasks.judge.score_table import Answered
+from coldrun.tasks.judge.scored import ParseAnswer, read_capture
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.records import Task
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.run_record import RunRecord
+from coldrun.tasks.stats.measures import parse_measure
+from coldrun.tasks.stats.measures.ranks import find_first_rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnswerRow:
+    """One planned answer of one arm.
+
+    `status` is `answered`, `abstained`, `infra` or `missing`. `first_gold` is the rank of the
+    first right item, None without one. `score` is at the primary measure; a failure scores 0.
+    `miss` is the class of a miss, None for a hit. `names_gold` says that the query names a gold
+    path or its basename.
+    """
+
+    task_id: str
+    arm: str
+    trial: int
+    status: str
+    evidence: str | None
+    query: str
+    date: str | None
+    gold: tuple[str, ...]
+    items: tuple[str, ...]
+    first_gold: int | None
+    score: float
+    miss: str | None
+    names_gold: bool
+    reason: str | None
+
+    def to_values(self) -> dict[str, Any]:
+        """The row as JSON values."""
+        return asdict(self)
+
+
+def list_answers(
+    record: RunRecord,
+    parse: ParseAnswer,
+    *,
+    arm: str | None = None,
+    task_id: str | None = None,
+) -> list[AnswerRow]:
+    """Every planned answer of a run, by task in panel order, then by arm as configured.
+
+    Raises:
+        UsageError: The run has no such arm or task.
+    """
+    config = record.manifest.config
+    arms = [found for found in config.arms if arm in (None, found.name)]
+    tasks = [task for task in record.tasks if task_id is None or task.id.startswith(task_id)]
+    if not arms:
+        known = ", ".join(found.name for found in config.arms)
+        raise UsageError(
+            f"run {record.manifest.run_id} has no arm {arm!r}; it has {known} (nulls are "
+            "computed, they have no answers)"
+        )
+    if not tasks:
+        raise UsageError(
+            f"run {record.manifest.run_id} has no task {task_id!r}; its {len(record.tasks)} tasks "
+            f"have ids such as {record.tasks[0].id}"
+        )
+    captures = {(c.task_id, c.arm, c.trial): c for c in record.captures}
+    return [
+        _row(task, found, trial, captures.get((task.id, found.name, trial)), config, parse)
+        for task in tasks
+        for found in arms
+        for trial in range(record.manifest.trials[found.name])
+    ]
+
+
+def count_arm_misses(rows: Sequence[AnswerRow]) -> dict[str, dict[str, int]]:
+    """The counts of miss classes by arm, in answers, the largest class first."""
+    found: dict[str, Counter[str]] = {}
+    for row in rows:
+        counts = found.setdefault(row.arm, Counter())
+        if row.miss is not None:
+            counts[row.miss] += 1
+    named = Counter(row.arm for row in rows if row.miss is not None and row.names_gold)
+    return {
+        arm: dict(counts.most_common()) | ({NAMES_GOLD: named[arm]} if named[arm] else {})
+        for arm, counts in found.items()
+    }
+
+
+def _row(
+    task: Task,
+    arm: ArmConfig,
+    trial: int,
+    capture: Capture | None,
+    config: Config,
+    parse: ParseAnswer,
+) -> AnswerRow:
+    measure = parse_measure(config.primary)
+    answered = None
+    if capture is not None:
+        answered = read_capture(capture, arm, config.panel.answer_kind, parse)
+    miss = classify_miss(answered, task, measure)
+    items = () if answered is None else answered.items
+    score = 0.0
+    if answered is not None and not answered.is_infra:
+        score = measure.score(items, task.gold_grades) or 0.0
+    return AnswerRow(
+        task_id=task.id,
+        arm=arm.name,
+        trial=trial,
+        status=_status(capture, answered),
+        evidence=None if capture is None else capture.evidence,
+        query=task.query,
+        date=task.date,
+        gold=task.shape,
+        items=items,
+        first_gold=find_first_rank(items, set(task.shape)),
+        score=score,
+        miss=None if miss is None else miss.label,
+        names_gold=names_gold(task),
+        reason=capture.reply.reason if capture is not None else None,
+    )
+
+
+def _status(capture: Capture | None, answered: Answered | None) -> str:
+    if capture is None or answered is None:
+        return "missing"
+    return "infra" if answered.is_infra else capture.reply.status

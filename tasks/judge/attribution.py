@@ -1,0 +1,228 @@
+"""What a component did: the paired effect of removing it, where it was used and elsewhere. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from coldrun.tasks.config import ArmConfig, ProcessArm
+from coldrun.tasks.config.ablation import find_differences
+from coldrun.tasks.judge.attribution_model import (
+    AblationPart,
+    EffectPart,
+    UsagePart,
+    UsedAgainstPart,
+)
+from coldrun.tasks.judge.retries import is_retried
+from coldrun.tasks.judge.scored import ScoredArm
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.run.run_record import RunRecord
+from coldrun.tasks.stats.effects import Effect, describe_effect, split_effect
+from coldrun.tasks.stats.multiplicity import adjust_holm
+
+SECOND_CALL = "second call"
+RETRY_FACTORS = ("retry", "retries")
+
+IsUsed = Callable[[Capture], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attribution:
+    """What the report says of components; Holm is over all effects in it."""
+
+    ablations: list[AblationPart]
+    usage: list[UsagePart]
+
+
+def attribute(
+    record: RunRecord, arms: Sequence[ScoredArm], *, is_measurement: bool, seed: int
+) -> Attribution:
+    """Describe all declared ablations and components, in the order of the configuration.
+
+    Args:
+        record: The run.
+        arms: Its arms with their scores.
+        is_measurement: Whether the answers may be compared; uses are counted anyway.
+        seed: Of the bootstrap and the sign flips.
+    """
+    by_name = {arm.config.name: arm for arm in arms}
+    ablations = [
+        _ablation(record, arm, by_name[arm.config.ablation_of], is_measurement, seed)
+        for arm in arms
+        if arm.config.ablation_of is not None
+    ]
+    usage = [
+        _usage(record, arm, arms, is_measurement, seed)
+        for arm in arms
+        if component_of(arm.config) is not None
+    ]
+    return _adjust(ablations, usage)
+
+
+def _adjust(ablations: Sequence[AblationPart], usage: Sequence[UsagePart]) -> Attribution:
+    printed = [part.effects for part in ablations]
+    printed += [other.effects for part in usage for other in part.against]
+    adjusted = iter(adjust_holm([p for effects in printed for p in _tested(effects)]))
+
+    def adjust(effects: Sequence[EffectPart]) -> list[EffectPart]:
+        return [
+            effect.model_copy(update={"holm_p": None if effect.p is None else next(adjusted)})
+            for effect in effects
+        ]
+
+    return Attribution(
+        ablations=[part.model_copy(update={"effects": adjust(part.effects)}) for part in ablations],
+        usage=[
+            part.model_copy(
+                update={
+                    "against": [
+                        other.model_copy(update={"effects": adjust(other.effects)})
+                        for other in part.against
+                    ]
+                }
+            )
+            for part in usage
+        ],
+    )
+
+
+def _ablation(
+    record: RunRecord, arm: ScoredArm, full: ScoredArm, is_measurement: bool, seed: int
+) -> AblationPart:
+    factors = find_differences(arm.config, full.config)
+    component, is_used = _use_of(full.config, factors)
+    effects: list[EffectPart] = []
+    if is_measurement and arm.is_comparable and full.is_comparable:
+        effects.append(effect_part("all", describe_effect(full.scores, arm.scores, seed=seed)))
+        if is_used is not None:
+            used = used_tasks(record, full.captures, is_used)
+            effects += _split(full, arm, used, seed)
+    return AblationPart(
+        arm=arm.config.name,
+        of=full.config.name,
+        factors=factors,
+        is_bundle=len(factors) > 1,
+        component=component,
+        effects=effects,
+    )
+
+
+def _usage(
+    record: RunRecord,
+    arm: ScoredArm,
+    arms: Sequence[ScoredArm],
+    is_measurement: bool,
+    seed: int,
+) -> UsagePart:
+    component = component_of(arm.config) or ""
+    is_used = _uses(component)
+    used = used_tasks(record, arm.captures, is_used)
+    share = sum(used) / len(used)
+    minimum = arm.config.min_use_share if isinstance(arm.config, ProcessArm) else 0.0
+    others = [other for other in arms if other is not arm]
+    reached = {
+        other.config.name: sum(used_tasks(record, other.captures, is_used)) for other in others
+    }
+    rivals = [
+        other
+        for other in others
+        if other.config.role in ("control", "floor")
+        and other.config.ablation_of != arm.config.name
+        and other.is_comparable
+    ]
+    return UsagePart(
+        arm=arm.config.name,
+        component=component,
+        used=sum(used),
+        n=len(used),
+        events=sum(_count_events(capture, component) for capture in arm.captures),
+        min_use_share=minimum,
+        is_exercised=share >= minimum - 1e-12,
+        reached_by={name: count for name, count in reached.items() if count},
+        against=[
+            UsedAgainstPart(
+                arm=other.config.name,
+                role=other.config.role,
+                effects=_split(other, arm, used, seed),
+            )
+            for other in rivals
+            if is_measurement and arm.is_comparable
+        ],
+    )
+
+
+def component_of(config: ArmConfig) -> str | None:
+    """The component that an arm declares to use."""
+    return config.uses if isinstance(config, ProcessArm) else None
+
+
+def _split(
+    before: ScoredArm, after: ScoredArm, used: Sequence[bool], seed: int
+) -> list[EffectPart]:
+    on_used, on_others = split_effect(before.scores, after.scores, used, seed=seed)
+    return [effect_part("used", on_used), effect_part("unused", on_others)]
+
+
+def _use_of(full: ArmConfig, factors: Sequence[str]) -> tuple[str | None, IsUsed | None]:
+    """What tells that what was removed had been used: of a retry the second call, else an event of
+    the component that the whole arm declares."""
+    if any(factor in RETRY_FACTORS for factor in factors):
+        return SECOND_CALL, is_retried
+    component = component_of(full)
+    return component, None if component is None else _uses(component)
+
+
+def _uses(component: str) -> IsUsed:
+    return lambda capture: _count_events(capture, component) > 0
+
+
+def _count_events(capture: Capture, component: str) -> int:
+    return sum(event.name == component for event in capture.reply.events)
+
+
+def usage_warnings(usage: Iterable[UsagePart]) -> Iterator[str]:
+    """What makes a comparison of a component none."""
+    for part in usage:
+        if not part.is_exercised:
+            yield (
+                f"{part.arm}: not exercised, it used {part.component} in {part.used} of "
+                f"{counted(part.n, 'task')}, and {part.min_use_share:.0%} was declared: its "
+                f"comparisons tell nothing of {part.component}"
+            )
+        for name, count in part.reached_by.items():
+            yield (
+                f"{name}: used {part.component} as well, in {count} of "
+                f"{counted(part.n, 'task')}: compared with {part.arm}, it is no arm without it"
+            )
+
+
+def _tested(effects: Iterable[EffectPart]) -> Iterator[float]:
+    return (effect.p for effect in effects if effect.p is not None)
+
+
+def used_tasks(
+    record: RunRecord, captures: Iterable[Capture], is_used: Callable[[Capture], bool]
+) -> list[bool]:
+    """For each task in panel order whether a component was used in any of its trials."""
+    used = {capture.task_id for capture in captures if is_used(capture)}
+    return [task.id in used for task in record.tasks]
+
+
+def effect_part(tasks: str, effect: Effect) -> EffectPart:
+    """An effect as the report has it."""
+    interval = effect.interval
+    return EffectPart.model_validate(
+        {
+            "tasks": tasks,
+            "n": effect.n,
+            "kept": effect.kept,
+            "gained": effect.gained,
+            "regressed": effect.regressed,
+            "residual": effect.residual,
+            "difference": effect.difference,
+            "low": None if interval is None else interval.low,
+            "high": None if interval is None else interval.high,
+            "p": effect.p,
+        }
+    )

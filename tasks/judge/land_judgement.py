@@ -1,0 +1,66 @@
+"""The last stage of a run: its answers landed, judged, and the judgement landed beside them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+
+from coldrun.tasks.judge.build_report import BuiltReport, build_report
+from coldrun.tasks.judge.read_answer import read_answer
+from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.run.run_lifecycle import StartedRun, land_run
+from coldrun.tasks.run.run_record import RunRecord
+from coldrun.warehouse.writer import write_rows
+
+
+def finish_run(started: StartedRun) -> BuiltReport:
+    """End the sessions, land the answers, analyse them, land scores and summary.
+
+    Returns:
+        The report; of an interrupted run too, with what had finished.
+    """
+    with started.held:
+        record = land_run(started)
+        built = land_report(started.warehouse, record)
+        if record.status == "finished" and started.is_complete:
+            started.store.remove()
+        return built
+
+
+def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
+    """Analyse a record, and land its scores and its line in `runs`."""
+    built = build_report(record, read_answer)
+    report, manifest = built.report, record.manifest
+    write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    row = {
+        "run_id": manifest.run_id,
+        "name": manifest.name,
+        "status": record.status,
+        "started_at": dt.datetime.fromisoformat(manifest.started_at),
+        "finished_at": max((leg.ended_at for leg in record.legs), default=None),
+        "wall_seconds": record.wall_seconds,
+        "legs": [leg.to_row() for leg in record.legs],
+        "panel_digest": manifest.panel_digest,
+        "lock_digest": manifest.lock_digest,
+        "verdict": report.verdict,
+        "evidence": report.evidence,
+        "exit_code": report.exit_code,
+        "product_repo": report.point and report.point.repo,
+        "product_commit": report.point and report.point.commit,
+        "product_tree": report.point and report.point.tree,
+        "is_dirty": report.point is not None and report.point.is_dirty,
+        "environment_digest": manifest.environment.get("digest"),
+        "planned": report.counts.planned,
+        "executed": report.counts.executed,
+        "replayed": report.counts.replayed,
+        "resumed": report.counts.resumed,
+        "infra": report.counts.infra,
+        "manifest": _manifest_json(record),
+    }
+    write_rows(warehouse, "runs", manifest.run_id, [row])
+    return built
+
+
+def _manifest_json(record: RunRecord) -> str:
+    values = {**record.manifest.to_values(), "invalid": list(record.invalid)}
+    return canonical_json(values).decode()

@@ -1,0 +1,128 @@
+"""The warnings of a report: what a reader must know beside the numbers. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from coldrun.tasks.config import ServerArm
+from coldrun.tasks.config.gold_from import find_shared_component
+from coldrun.tasks.freeze.distribution import describe_distribution
+from coldrun.tasks.judge.doubts import doubt_arm
+from coldrun.tasks.judge.report_model import ArmPart
+from coldrun.tasks.judge.score_table import ArmAnswers
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.run.run_record import EarlierRuns, RunRecord
+
+SHOWN = 8
+"""Warnings of one kind that are shown; the rest is counted."""
+
+
+def collect_warnings(
+    record: RunRecord, answers: Mapping[str, ArmAnswers], arms: Sequence[ArmPart]
+) -> Iterator[str]:
+    """All warnings, the panel's first, then the run's, then each arm's."""
+    manifest = record.manifest
+    yield from describe_distribution(record.tasks).warnings
+    if manifest.point is not None and manifest.point.is_dirty:
+        yield "the product is a dirty work tree: these numbers are no evidence for any commit"
+    yield from () if manifest.point is None else manifest.point.notes
+    if manifest.mode == "reuse" and not any(c.evidence == "replayed" for c in record.captures):
+        yield (
+            "--reuse found no answer under these keys, so everything was executed; "
+            "`coldrun why RUN TASK ARM` names what differs"
+        )
+    for arm_config in manifest.config.arms:
+        shared = find_shared_component(
+            arm_config.name, arm_config.component, manifest.config.panel.gold_from
+        )
+        if shared is not None:
+            yield (
+                f"{arm_config.name}: the gold was produced with {shared!r}; whatever is compared "
+                "with this arm is at a disadvantage, and its bars are not judged"
+            )
+    yield from _unidentified(record)
+    yield from _unseen_ends(record)
+    yield from _degraded(record)
+    yield from _infra(answers)
+    yield from _first(
+        dict.fromkeys(
+            f"{session['arm']}: {text}"
+            for session in record.sessions
+            for text in session["warnings"]
+        )
+    )
+    for arm in arms:
+        captures = [capture for capture in record.captures if capture.arm == arm.name]
+        earlier = record.earlier.get(arm.name, EarlierRuns())
+        primary = manifest.config.primary
+        yield from doubt_arm(arm, answers[arm.name], captures, earlier, primary=primary)
+
+
+def _unidentified(record: RunRecord) -> Iterator[str]:
+    """Arms that answer from where coldrun cannot see, and may be another thing at any time."""
+    reuse = "its answers are never reused"
+    if record.manifest.mode == "reuse":
+        reuse = "it was executed in spite of --reuse"
+    for arm in record.manifest.config.arms:
+        if isinstance(arm, ServerArm) and not arm.is_identified:
+            yield (
+                f"{arm.name}: answered by {arm.url}, which coldrun cannot identify: nothing tells "
+                f"whether it changed during this run or since, so {reuse}"
+            )
+
+
+def _unseen_ends(record: RunRecord) -> Iterator[str]:
+    """Sessions of a program that was killed: nobody compared their corpus with the original."""
+    unseen = {
+        session["session_id"]: session["arm"]
+        for session in record.sessions
+        if session["restarts"] is None
+    }
+    answers = Counter(
+        unseen[capture.session_id]
+        for capture in record.captures
+        if capture.evidence == "executed" and capture.session_id in unseen
+    )
+    for arm, number in sorted(answers.items()):
+        yield (
+            f"{arm}: {counted(number, 'answer')} {noun(number, 'is', 'are')} of a session that "
+            "was killed with its run, and whose corpus and checkout were not looked at afterwards"
+        )
+
+
+def _degraded(record: RunRecord) -> Iterator[str]:
+    flags = Counter(
+        (capture.arm, flag) for capture in record.captures for flag in capture.reply.degraded
+    )
+    for (arm, flag), number in sorted(flags.items()):
+        yield f"{arm}: {counted(number, 'answer')} came in degraded mode ({flag})"
+
+
+def _infra(answers: Mapping[str, ArmAnswers]) -> Iterator[str]:
+    """Failures of the tools by arm and kind: what a failure quotes makes it no other kind."""
+    kinds: dict[tuple[str, str], list[str]] = {}
+    for arm in answers.values():
+        for trials in arm.answers.values():
+            for answered in trials:
+                if answered is not None and answered.is_infra:
+                    reason = answered.reason or "no reason given"
+                    kind = re.split(r"['\"]", reason, maxsplit=1)[0]
+                    kinds.setdefault((arm.name, kind), []).append(reason)
+    lines = []
+    for (name, _), reasons in sorted(kinds.items(), key=lambda item: -len(item[1])):
+        (reason, most) = Counter(reasons).most_common(1)[0]
+        such_as = "" if most == len(reasons) else ", such as"
+        lines.append(
+            f"{name}: {counted(len(reasons), 'answer')} failed in the tool itself{such_as}: "
+            f"{reason}"
+        )
+    yield from _first(dict.fromkeys(lines))
+
+
+def _first(lines: Mapping[str, None]) -> Iterator[str]:
+    listed = list(lines)
+    yield from listed[:SHOWN]
+    if len(listed) > SHOWN:
+        yield f"and {len(listed) - SHOWN} more like these; `coldrun show RUN` lists the answers"

@@ -1,0 +1,282 @@
+"""What sessions do in a point's checkout: entered under a lock, swept before, looked at after."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from coldrun.tasks.lib.canonical import digest_json
+from coldrun.tasks.lib.errors import PointError, RepositoryError
+from coldrun.tasks.lib.machine.file_digest import BYTECODE_FOLDER, digest_path
+from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
+from coldrun.tasks.lib.machine.scratch import remove_folder
+from coldrun.tasks.lib.records import Point
+from coldrun.tasks.product.checkout import list_changed, list_untracked, verify_head
+
+NAMED_FILES = 5
+
+_reserved: dict[Path, FileLock] = {}
+"""Points that this process has prepared and that no run has taken over yet."""
+
+
+def read_stamp(place: Path) -> dict[str, Any] | None:
+    """What the completion stamp of a point says; None when there is none, or no whole one."""
+    try:
+        value = json.loads((place / "point.json").read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    is_whole = isinstance(value, dict) and isinstance(value.get("untracked"), dict)
+    return value if is_whole else None
+
+
+def inspect_checkout(checkout: Path, commit: str, tree: str) -> tuple[str, ...]:
+    """What is not as it was checked out: `HEAD`, or tracked files; empty when all is."""
+    problems = []
+    try:
+        verify_head(checkout, commit)
+        changed = list_changed(checkout, tree)
+    except RepositoryError as error:
+        return (f"broke the repository of the checkout: {error}",)
+    if changed:
+        problems.append(f"changed tracked files of the product: {_name_files(changed)}")
+    return tuple(problems)
+
+
+def list_additions(point: Point) -> tuple[str, ...]:
+    """Files in a point's checkout that are there since its set-up, bytecode left out, sorted."""
+    stamp = read_stamp(point.directory.parent)
+    if stamp is None:
+        return ()
+    known = _built_files(stamp)
+    return tuple(
+        path for path in list_untracked(point.directory) if path not in known and _is_kept(path)
+    )
+
+
+def record_built(checkout: Path, names: Sequence[str]) -> dict[str, list[Any]]:
+    """For a stamp: what the files that a set-up made are, by their names' bytes in hexadecimal.
+
+    Bytecode is left out: programs write it by themselves, with times in it.
+    """
+    return {
+        os.fsencode(name).hex(): [*_state(checkout / name), _digest(checkout / name)]
+        for name in names
+    }
+
+
+def renew_built(checkout: Path, untracked: Mapping[str, Any]) -> dict[str, list[Any]]:
+    """What `record_built` said, for the same files now that they were moved into `checkout`.
+
+    Links are read again, because the files of the product that they lead to are others. Bytecode
+    that was left behind is left out.
+    """
+    renewed = {}
+    for key, known in untracked.items():
+        path = checkout / _decode(key)
+        if os.path.lexists(path):
+            digest = _digest(path) if path.is_symlink() else known[-1]
+            renewed[key] = [*_state(path), digest]
+    return renewed
+
+
+def built_digest(place: Path) -> str | None:
+    """One digest over the files that the set-up of a point made; None without a stamp."""
+    stamp = read_stamp(place)
+    if stamp is None:
+        return None
+    return digest_json(
+        {name: known[-1] for name, known in stamp["untracked"].items() if _is_kept(_decode(name))}
+    )
+
+
+def list_touched(place: Path) -> tuple[str, ...]:
+    """Files that the set-up of a point made and that are gone or have other content now, sorted.
+
+    Only files that were touched are read.
+    """
+    stamp = read_stamp(place)
+    if stamp is None:
+        return ()
+    checkout = place / "checkout"
+    return tuple(
+        sorted(
+            name
+            for name, known in _built_files(stamp).items()
+            if _is_kept(name)
+            and _state(checkout / name) != known[:-1]
+            and _digest(checkout / name) != known[-1]
+        )
+    )
+
+
+def _built_files(stamp: Mapping[str, Any]) -> dict[str, list[Any]]:
+    return {_decode(name): known for name, known in stamp["untracked"].items()}
+
+
+def _decode(name: str) -> str:
+    return os.fsdecode(bytes.fromhex(name))
+
+
+def _is_kept(name: str) -> bool:
+    return BYTECODE_FOLDER not in name.split("/")
+
+
+def _state(path: Path) -> list[int]:
+    """What tells an untouched file from a touched one without reading it; of a link, its target."""
+    try:
+        found = path.stat()
+    except OSError:
+        return []
+    return [found.st_ino, found.st_size, found.st_mode, found.st_ctime_ns]
+
+
+def _digest(path: Path) -> str | None:
+    """SHA-256 of a file, through links; None of what is no file (a folder of its own, say)."""
+    try:
+        return digest_path(path) if path.is_file() else str(path.readlink())
+    except OSError:
+        return None
+
+
+def reserve_point(place: Path) -> None:
+    """Keep a point as it is until a run of this process takes it over with `hold_point`."""
+    _reserved[place] = take_lock(place.with_suffix(".hold"), is_shared=True)
+
+
+def release_reserved() -> None:
+    """Give up what was reserved and that no run took over."""
+    for place in tuple(_reserved):
+        if (lock := _reserved.pop(place, None)) is not None:
+            lock.release()
+
+
+@contextmanager
+def hold_point(point: Point | None) -> Iterator[None]:
+    """Keep a point at its commit for the length of a run: others share its set-up, and wait.
+
+    Raises:
+        PointError: Another run has moved it to its own commit in the meantime.
+    """
+    if point is None or read_stamp(point.directory.parent) is None:
+        yield
+        return
+    place = point.directory.parent
+    lock = _reserved.pop(place, None) or take_lock(place.with_suffix(".hold"), is_shared=True)
+    try:
+        _refuse_moved(point)
+        yield
+    finally:
+        lock.release()
+
+
+@contextmanager
+def claim_point(place: Path) -> Iterator[bool]:
+    """Whether nobody uses a point, and nobody can for the length of a block; without waiting."""
+    held = try_lock(place.with_suffix(".hold"))
+    used = None if held is None else try_lock(place.with_suffix(".use"))
+    try:
+        yield used is not None
+    finally:
+        for lock in (held, used):
+            if lock is not None:
+                lock.release()
+
+
+def _refuse_moved(point: Point) -> None:
+    stamp = read_stamp(point.directory.parent)
+    if stamp is None or stamp.get("commit") != point.commit:
+        raise PointError(
+            f"the checkout {point.directory} is no longer at {point.commit}: another run has taken "
+            "it over; start again"
+        )
+
+
+def use_point(point: Point) -> FileLock | None:
+    """Enter a point's checkout for a session; hold the lock until the session ends.
+
+    When no other session is in it, what earlier ones left there is removed first: a product that
+    caches answers in its own folder would otherwise hand them on.
+
+    Returns:
+        The lock; None when the checkout was not made by `prepare_point`.
+
+    Raises:
+        PointError: The checkout is at another commit than the point.
+    """
+    place = point.directory.parent
+    if read_stamp(place) is None:
+        return None
+    sweep_when_free(place)
+    lock = take_lock(place.with_suffix(".use"), is_shared=True)
+    try:
+        _refuse_moved(point)
+    except PointError:
+        lock.release()
+        raise
+    return lock
+
+
+def describe_use(point: Point) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What sessions did to a point's checkout: (reasons that make the run invalid, warnings)."""
+    if read_stamp(point.directory.parent) is None:
+        return (), ()
+    invalid = tuple(
+        f"a session {problem}"
+        for problem in inspect_checkout(point.directory, point.commit, point.tree)
+    )
+    added, touched = list_additions(point), list_touched(point.directory.parent)
+    warnings = []
+    if added:
+        warnings.append(f"wrote {_name_files(added)} into the product's checkout")
+    if touched:
+        warnings.append(
+            f"changed what the product's set-up had made ({_name_files(touched)}): later sessions "
+            "saw it; the next run sets the product up again"
+        )
+    return invalid, tuple(warnings)
+
+
+def sweep_when_free(place: Path) -> None:
+    """Remove what sessions left in a point's checkout, unless a session is in it now."""
+    lock = try_lock(place.with_suffix(".use"))
+    if lock is None:
+        return
+    try:
+        checkout = place / "checkout"
+        point = Point(repo="", directory=checkout, commit="", tree="")
+        _remove(checkout, list_additions(point))
+    finally:
+        lock.release()
+
+
+def sweep_all(place: Path, stamp: Mapping[str, Any]) -> None:
+    """Remove what sessions left in a point's checkout, bytecode too; nobody may be using it."""
+    checkout, known = place / "checkout", _built_files(stamp)
+    _remove(
+        checkout,
+        tuple(
+            name
+            for name in list_untracked(checkout)
+            if name not in known
+            or (not _is_kept(name) and _state(checkout / name) != known[name][:-1])
+        ),
+    )
+
+
+def _remove(checkout: Path, names: Sequence[str]) -> None:
+    for name in names:
+        found = checkout / name
+        if found.is_dir() and not found.is_symlink():
+            remove_folder(found)
+        else:
+            found.unlink(missing_ok=True)
+
+
+def _name_files(paths: tuple[str, ...]) -> str:
+    named = ", ".join(paths[:NAMED_FILES])
+    more = len(paths) - NAMED_FILES
+    return f"{named} and {more} more" if more > 0 else named

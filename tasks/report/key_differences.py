@@ -1,0 +1,186 @@
+"""Why an answer was executed or replayed: its key against the keys of the same question."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.report.markdown import outline
+from coldrun.tasks.run.capture_key import differing_components
+from coldrun.warehouse.reader import connect, find_run_id, select_rows
+
+SHOWN_VALUE = 160
+"""Characters of a key component that are shown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One component in which two keys differ, as canonical JSON text."""
+
+    component: str
+    here: str
+    there: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OtherAnswer:
+    """The same question in another run. No differences: the keys are equal, a hit."""
+
+    run_id: str
+    captured_at: str
+    evidence: str
+    status: str
+    differences: tuple[Difference, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """One answer and its counterparts, newest first."""
+
+    run_id: str
+    task_id: str
+    arm: str
+    trial: int
+    key: str
+    evidence: str
+    status: str
+    reason: str | None
+    source_run_id: str | None
+    captured_at: str
+    is_identified: bool
+    others: tuple[OtherAnswer, ...]
+
+    def to_values(self) -> dict[str, Any]:
+        """The explanation as JSON values."""
+        return asdict(self)
+
+
+def explain_answer(warehouse: Path, run: str, *, task_id: str, arm: str, trial: int) -> Explanation:
+    """Compare the key of one answer with those of the same task, arm and trial in other runs.
+
+    Raises:
+        UsageError: There is no such answer; the message names what the run has.
+    """
+    connection = connect(warehouse, only=("runs", "captures"), leaves_out=True)
+    run_id = find_run_id(connection, run)
+    rows = select_rows(
+        connection,
+        "SELECT run_id, key, evidence, status, reason, source_run_id, captured_at, is_identified, "
+        "key_parts FROM captures WHERE task_id = ? AND arm = ? AND trial = ? "
+        "ORDER BY captured_at DESC, run_id DESC",
+        [task_id, arm, trial],
+    )
+    mine = next((row for row in rows if row["run_id"] == run_id), None)
+    if mine is None:
+        raise _no_answer(connection, run_id, task_id, arm, trial)
+    return Explanation(
+        run_id=run_id,
+        task_id=task_id,
+        arm=arm,
+        trial=trial,
+        key=mine["key"],
+        evidence=mine["evidence"],
+        status=mine["status"],
+        reason=mine["reason"],
+        source_run_id=mine["source_run_id"],
+        captured_at=mine["captured_at"].isoformat(),
+        is_identified=mine["is_identified"],
+        others=tuple(_compare(mine, row) for row in rows if row["run_id"] != run_id),
+    )
+
+
+def why_lines(found: Explanation) -> Iterator[str]:
+    """The explanation in sentences."""
+    how = f"executed on {found.captured_at}"
+    if found.evidence == "replayed":
+        how = f"replayed from run {found.source_run_id}, where it was {how}"
+    yield f"{found.arm} on {found.task_id} in run {found.run_id}: {how}"
+    if found.status == "infra":
+        yield f"  the tool failed ({found.reason}): such an answer is never reused"
+    if not found.is_identified:
+        yield "  the arm answers from where coldrun cannot see: such an answer is never reused"
+    yield f"  key {found.key}"
+    if not found.others:
+        yield "  no other run asked this question of this arm"
+    for other in found.others:
+        yield from _other_lines(other, is_identified=found.is_identified)
+
+
+def why_markdown(found: Explanation) -> str:
+    """The same as Markdown."""
+    return "\n".join(outline(why_lines(found)))
+
+
+def _other_lines(other: OtherAnswer, *, is_identified: bool) -> Iterator[str]:
+    head = f"  run {other.run_id} ({other.evidence} {other.captured_at})"
+    if other.status == "infra":
+        yield f"{head}: failed there, nothing to reuse"
+    elif not other.differences and not is_identified:
+        yield f"{head}: same key, which says nothing of what answered"
+    elif not other.differences:
+        yield f"{head}: same key, a hit for --reuse"
+    else:
+        names = ", ".join(difference.component for difference in other.differences)
+        yield f"{head}: another key, {names} differ"
+        for difference in other.differences:
+            yield f"    {difference.component} here:  {_shorten(difference.here)}"
+            yield f"    {difference.component} there: {_shorten(difference.there)}"
+
+
+def _compare(mine: Mapping[str, Any], row: Mapping[str, Any]) -> OtherAnswer:
+    here, there = dict(mine["key_parts"]), dict(row["key_parts"])
+    return OtherAnswer(
+        run_id=row["run_id"],
+        captured_at=row["captured_at"].isoformat(),
+        evidence=row["evidence"],
+        status=row["status"],
+        differences=tuple(
+            difference
+            for name in differing_components(here, there)
+            for difference in _narrow(name, here.get(name, ""), there.get(name, ""))
+        ),
+    )
+
+
+def _narrow(name: str, here: str, there: str) -> Iterator[Difference]:
+    """The entries of a component that differ, where it is a table; else the component whole."""
+    mine, other = json.loads(here or "null"), json.loads(there or "null")
+    if not (isinstance(mine, dict) and isinstance(other, dict)):
+        yield Difference(component=name, here=here, there=there)
+        return
+    for key in sorted({*mine, *other}):
+        if mine.get(key) != other.get(key):
+            yield Difference(
+                component=f"{name}.{key}",
+                here=json.dumps(mine.get(key), ensure_ascii=False),
+                there=json.dumps(other.get(key), ensure_ascii=False),
+            )
+
+
+def _no_answer(connection: Any, run_id: str, task_id: str, arm: str, trial: int) -> UsageError:
+    rows = select_rows(
+        connection,
+        "SELECT DISTINCT arm, max(trial) AS trials, min(task_id) AS example, "
+        "bool_or(task_id = ?) AS has_task FROM captures WHERE run_id = ? GROUP BY arm ORDER BY arm",
+        [task_id, run_id],
+    )
+    arms = [row["arm"] for row in rows]
+    if arm not in arms:
+        return UsageError(
+            f"run {run_id} has no answers of an arm {arm!r}; it has {', '.join(arms) or 'none'} "
+            "(nulls are computed, never asked)"
+        )
+    if not any(row["has_task"] for row in rows):
+        return UsageError(
+            f"run {run_id} has no task {task_id!r}; `coldrun show {run_id}` lists them "
+            f"(e.g. {rows[0]['example']})"
+        )
+    return UsageError(f"run {run_id} has no trial {trial} of {arm} on {task_id}")
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]}…"

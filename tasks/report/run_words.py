@@ -1,0 +1,287 @@
+"""The report's sentences and cells, shared by terminal and Markdown. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.judge.report_model import ArmPart, PointPart, Report
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.lib.records import DROP_REASONS
+
+MEASURED_NOTHING = "** measured nothing **"
+
+_EVIDENCE_WORDS = {
+    "executed": "every answer was executed in this run",
+    "mixed": "some answers are replayed from earlier runs",
+    "replayed": "nothing was executed; every answer is replayed from an earlier run",
+    "incomplete": "answers are missing or came too fast to have run",
+    "invalid": "these rows must not be read as a measurement",
+}
+
+
+def short_digest(digest: str) -> str:
+    """A digest as people compare it: algorithm and the first 12 digits."""
+    algorithm, _, value = digest.partition(":")
+    return f"{algorithm}:{value[:12]}" if value else digest[:12]
+
+
+def panel_words(name: str, digest: str) -> str:
+    """A panel as first lines name it: with the first 12 digits of its hash."""
+    return f"panel {name} {digest.rpartition(':')[2][:12]}"
+
+
+def first_line(report: Report) -> str:
+    """What executed and what was replayed, on which panel, at which point: always line one."""
+    counts = report.counts
+    parts = [f"executed {counts.executed}"]
+    if counts.resumed:
+        parts[0] += f" ({counts.resumed} of them before it was resumed)"
+    parts += [f"replayed {counts.replayed}", f"tool failures {counts.infra}"]
+    if counts.degraded:
+        parts.append(f"degraded {counts.degraded}")
+    parts.append(panel_words(report.panel.name, report.panel.digest))
+    if report.point is not None:
+        parts.append(point_words(report.point))
+    return " · ".join(parts)
+
+
+def point_words(point: PointPart) -> str:
+    """The measured point in a few words."""
+    shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
+    return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}{shared}"
+
+
+def verdict_line(report: Report) -> str:
+    """The verdict with the evidence it rests on."""
+    text = (
+        f"verdict {report.verdict} · evidence {report.evidence}: {_EVIDENCE_WORDS[report.evidence]}"
+    )
+    return text if report.status == "finished" else f"{text} (the run was interrupted)"
+
+
+def run_line(report: Report) -> str:
+    """Which run, when, how long, on how many tasks."""
+    return (
+        f"run {report.run_id} · {counted(report.counts.tasks, 'task')} · "
+        f"{counted(report.counts.planned, 'answer')} planned · {_time_words(report)}"
+    )
+
+
+def _time_words(report: Report) -> str:
+    seconds = f"{report.wall_seconds:.1f} s"
+    if not report.legs:
+        # a run from before legs were recorded
+        return f"{seconds} since it was resumed" if report.counts.resumed else seconds
+    if len(report.legs) == 1:
+        return seconds
+    resumed = ", ".join(f"{leg.started_at[:19]}Z" for leg in report.legs[1:])
+    killed = sum(leg.was_killed for leg in report.legs)
+    at_least = "at least " if killed else ""
+    ends = f"; {killed} killed, counted to the last answer" if killed else ""
+    return f"{at_least}{seconds} in {len(report.legs)} legs (resumed {resumed}{ends})"
+
+
+def headline(report: Report, gate: GatePart) -> str:
+    """What one candidate may claim, in one line. Rows that are no measurement carry no claim."""
+    if report.evidence in ("invalid", "incomplete"):
+        return f"{gate.arm}: no claim, the run is {report.evidence} ({'; '.join(report.reasons)})"
+    arm = arm_named(report, gate.arm)
+    part = arm.measures[gate.measure]
+    score = f"{gate.measure} {score_words(part, arm.n)}"
+    if gate.outcome == "refused":
+        return f"{gate.arm}: no verdict, {gate.reason}"
+    if gate.outcome == "measured_nothing":
+        text = f"{gate.arm}: {MEASURED_NOTHING} at {gate.measure}, {gate.reason}"
+    elif gate.outcome == "inconclusive":
+        text = f"{gate.arm}: inconclusive, {score}, {gate.reason}; {mde_words(gate, arm.n)}"
+    else:
+        text = f"{gate.arm}: {score}, {gate.reason}"
+    if arm.replayed and not arm.executed:
+        text = f"replayed, not measured: {text}"
+    for other in gate.beaten_by:
+        theirs = arm_named(report, other).measures[gate.measure]
+        text += f"; beaten by {other} ({_against_words(part, theirs, arm.n)})"
+    for use in report.usage:
+        if use.arm == gate.arm and not use.is_exercised:
+            text += f"; not exercised ({use.component} in {use.used} of {counted(use.n, 'task')})"
+    return text
+
+
+def mde_words(gate: GatePart, n: int) -> str:
+    """The smallest gain the panel can show."""
+    if gate.mde_tasks is None:
+        return f"{counted(n, 'task')} cannot show any gain with 80 % power"
+    return f"{counted(n, 'task')} can show a net gain of {gate.mde_tasks:.1f} tasks with 80 % power"
+
+
+def score_words(part: MeasurePart, n: int) -> str:
+    """A score with its count and 95 % interval."""
+    count = "" if part.count is None else f" ({part.count} of {n})"
+    return f"{part.value:.3f}{count} [{part.low:.2f}, {part.high:.2f}]"
+
+
+def _against_words(mine: MeasurePart, theirs: MeasurePart, n: int) -> str:
+    if mine.count is None or theirs.count is None:
+        return f"{mine.value:.3f} against {theirs.value:.3f}"
+    return f"{mine.count} against {theirs.count} of {n}"
+
+
+def arm_named(report: Report, name: str) -> ArmPart:
+    """One arm of the report by name."""
+    return next(arm for arm in report.arms if arm.name == name)
+
+
+def measure_names(report: Report) -> list[str]:
+    """The measures of the report, the primary first."""
+    return list(report.arms[0].measures) if report.arms else []
+
+
+def arm_cells(report: Report, arm: ArmPart) -> list[str]:
+    """One row of the table of arms: name, role, primary with interval, the other measures."""
+    primary, *others = measure_names(report)
+    cells = [arm.name, arm.role]
+    if arm.is_withheld:
+        cells += [withheld_word(report, arm), *("·" for _ in others)]
+    else:
+        cells.append(_primary_cell(arm.measures[primary]))
+        cells += [f"{arm.measures[name].value:.3f}" for name in others]
+    return cells + [cell for _, cell in _run_columns(report, arm)]
+
+
+def withheld_word(report: Report, arm: ArmPart) -> str:
+    """What stands in place of a score that is withheld."""
+    refused = {gate.arm for gate in report.gates if gate.outcome == "refused"}
+    return "no verdict" if arm.name in refused else MEASURED_NOTHING
+
+
+def arm_headers(report: Report) -> list[str]:
+    """The headers over `arm_cells`."""
+    primary, *others = measure_names(report)
+    columns = [header for header, _ in _run_columns(report, report.arms[0])]
+    return ["arm", "role", f"{primary}, n = {report.counts.tasks}", *others, *columns]
+
+
+def _primary_cell(part: MeasurePart) -> str:
+    count = "" if part.count is None else f" ({part.count})"
+    return f"{part.value:.3f}{count} [{part.low:.2f}, {part.high:.2f}]"
+
+
+def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
+    """Columns about the answering itself; those that are zero for all arms are left out."""
+    is_null = arm.role == "null"
+    for header, name in (("failures", "infra"), ("abstained",) * 2, ("degraded",) * 2):
+        if any(getattr(other, name) for other in report.arms):
+            yield header, "" if is_null else str(getattr(arm, name))
+    if any(other.stability for other in report.arms):
+        yield "stable", _stability(arm)
+    yield "s each", "" if is_null else _seconds(arm)
+
+
+def _stability(arm: ArmPart) -> str:
+    if arm.role == "null":
+        # a null gives the same answer each time; random and permuted are expectations
+        return "" if arm.kind in ("random", "permuted") else "1.000"
+    value = arm.stability.get("outcome_agreement")
+    return "" if value is None else f"{value:.3f}"
+
+
+def _seconds(arm: ArmPart) -> str:
+    if arm.answer_seconds is None and arm.executed:
+        return "failed"
+    return seconds_words(arm.answer_seconds)
+
+
+def seconds_words(seconds: float | None) -> str:
+    """The time of an answer; without one nothing was executed."""
+    return "replayed" if seconds is None else f"{seconds:.4f}"
+
+
+GATE_HEADERS = ["against", "role", "score", "Δ tasks", "95 %", "up", "down", "p", "Holm"]
+
+
+def gate_cells(part: AgainstPart, n: int) -> list[str]:
+    """One row of the table of a candidate's comparisons."""
+    return [
+        part.arm,
+        part.role,
+        "" if part.value is None else f"{part.value:.3f}",
+        f"{part.difference * n:+.1f}",
+        interval_words(part.low, part.high, n),
+        "–" if part.up is None else str(part.up),
+        "–" if part.down is None else str(part.down),
+        p_words(part.p),
+        "" if part.holm_p is None else p_words(part.holm_p),
+    ]
+
+
+def interval_words(low: float | None, high: float | None, n: int) -> str:
+    """The limits of a difference of rates, in tasks; empty where there are none."""
+    if low is None or high is None:
+        return ""
+    return f"[{low * n:+.1f}, {high * n:+.1f}]"
+
+
+def gate_line(report: Report, gate: GatePart) -> str:
+    """What the table of comparisons below it shows."""
+    family = sum(len(other.against) + len(other.compared) for other in report.gates)
+    return (
+        f"{gate.arm} at {gate.measure}, paired over {counted(report.counts.tasks, 'task')}; the "
+        f"gate is p ≤ 0.025, one-sided and exact, and ≥ {gate.margin_tasks:g} "
+        f"{noun(gate.margin_tasks, 'task')} more, against every null; "
+        f"{mde_words(gate, report.counts.tasks)}; {noise_words(gate)}; Holm is "
+        f"over the {counted(family, 'comparison')} printed:"
+    )
+
+
+def noise_words(gate: GatePart) -> str:
+    """What is known of the arm's noise."""
+    if gate.noise_floor_tasks is None:
+        return "no noise floor is known (one trial)"
+    floor = gate.noise_floor_tasks
+    return f"two runs of the same code differ by up to {floor:g} {noun(floor, 'task')}"
+
+
+def p_words(p: float) -> str:
+    """A p-value as it is printed."""
+    return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
+
+
+def bar_lines(report: Report) -> Iterator[str]:
+    """One line for each registered bar."""
+    for bar in report.bars:
+        met = "met" if bar.met else "FAILED"
+        how = "" if bar.rule == "point" else " (lower limit)"
+        if bar.against is None:
+            yield f"bar {met}: {bar.arm} {bar.measure} {bar.value:.3f}{how} ≥ {bar.at_least:.3f}"
+        else:
+            yield (
+                f"bar {met}: {bar.arm} over {bar.against} at {bar.measure} "
+                f"{bar.value:+.3f}{how} ≥ {bar.at_least:+.3f}"
+            )
+
+
+def panel_line(report: Report) -> str:
+    """Where the denominator comes from."""
+    panel = report.panel
+    drops = ", ".join(
+        f"{panel.drops[reason]} {reason.replace('_', ' ')}"
+        for reason in DROP_REASONS
+        if panel.drops.get(reason)
+    )
+    dropped = f" ({drops})" if drops else ""
+    return (
+        f"{counted(panel.candidates, 'candidate')} − {panel.candidates - panel.solvable} "
+        f"dropped{dropped} "
+        f"= {panel.solvable} solvable; {report.counts.tasks} asked"
+    )
+
+
+def distribution_line(report: Report) -> str:
+    """The answer distribution of the asked tasks."""
+    spread, named = report.panel.distribution, report.panel.names_gold_share
+    names = "" if named is None else f"; {named:.0%} of the queries name a gold file"
+    return (
+        f"answers: {counted(spread.shapes, 'shape')}, the commonest has {spread.top_share:.0%}, "
+        f"{spread.effective_shapes:.1f} effective{names}"
+    )

@@ -1,0 +1,138 @@
+"""Captures that are already there: a run's own, those of landed runs, and why a key misses."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from coldrun.tasks.lib.records import GoldItem, Task
+from coldrun.tasks.run.capture import Capture, capture_from_row
+from coldrun.tasks.run.manifest import Manifest
+from coldrun.tasks.run.run_record import EarlierRuns
+from coldrun.warehouse.reader import connect, select_rows
+
+
+def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:
+    """The newest executed answer for each of the keys, over all landed runs.
+
+    Failures are never reused, nor answers of arms that cannot be identified, nor those of a
+    session that made its run invalid, nor replayed rows: a replay leads back to the run that
+    executed.
+    """
+    if not keys:
+        return {}
+    connection = connect(warehouse, only=("captures", "attempts", "events", "sessions"))
+    connection.execute("CREATE TABLE wanted (key VARCHAR)")
+    connection.execute("INSERT INTO wanted SELECT unnest(?)", [sorted(keys)])
+    rows = select_rows(
+        connection,
+        "SELECT c.* FROM captures c SEMI JOIN wanted w ON c.key = w.key "
+        "WHERE evidence = 'executed' AND status <> 'infra' AND is_identified AND NOT EXISTS ("
+        "SELECT 1 FROM sessions s WHERE s.run_id = c.run_id AND s.session_id = c.session_id "
+        "AND len(s.invalid) > 0) "
+        "QUALIFY row_number() OVER (PARTITION BY c.key ORDER BY captured_at DESC, run_id DESC) = 1",
+    )
+    return {capture.key: capture for capture in _with_details(connection, rows)}
+
+
+def read_landed(warehouse: Path, run_id: str) -> list[Capture]:
+    """All landed captures of a run."""
+    connection = connect(warehouse, only=("captures", "attempts", "events"), leaves_out=True)
+    rows = select_rows(
+        connection,
+        "SELECT * FROM captures WHERE run_id = ? ORDER BY arm, trial, task_id",
+        [run_id],
+    )
+    return _with_details(connection, rows)
+
+
+def read_landed_tasks(warehouse: Path, run_id: str) -> tuple[Task, ...]:
+    """The panel that a landed run asked, in panel order."""
+    return select_tasks(connect(warehouse, only=("tasks",), leaves_out=True), run_id)
+
+
+def select_tasks(connection: Any, run_id: str) -> tuple[Task, ...]:
+    """The same through a connection that has the table `tasks`, for whoever asks for many runs."""
+    rows = select_rows(
+        connection, "SELECT * FROM tasks WHERE run_id = ? ORDER BY task_id", [run_id]
+    )
+    return tuple(
+        Task(
+            id=row["task_id"],
+            query=row["query"],
+            answer=row["answer"],
+            date=row["date"],
+            base=row["base"],
+            gold=tuple(
+                GoldItem(item=item, grade=grade, provenance=provenance)
+                for item, grade, provenance in zip(
+                    row["gold"], row["grades"], row["provenances"], strict=True
+                )
+            ),
+            strata=dict(row["strata"]),
+        )
+        for row in rows
+    )
+
+
+def read_landed_sessions(warehouse: Path, run_id: str) -> list[dict[str, Any]]:
+    """The session rows of a landed run."""
+    return select_rows(
+        connect(warehouse, only=("sessions",), leaves_out=True),
+        "SELECT * FROM sessions WHERE run_id = ? ORDER BY session_id",
+        [run_id],
+    )
+
+
+def find_earlier(warehouse: Path, manifest: Manifest) -> dict[str, EarlierRuns]:
+    """The earlier executed runs of each arm on the same panel, oldest first."""
+    rows = select_rows(
+        connect(warehouse, only=("runs", "captures", "scores", "arm_scores"), leaves_out=True),
+        "SELECT s.arm, s.value, s.run_id, median(c.answer_seconds) AS median_seconds "
+        "FROM arm_scores s JOIN captures c ON c.run_id = s.run_id AND c.arm = s.arm "
+        "WHERE s.panel_digest = ? AND s.measure = ? AND s.evidence = 'executed' "
+        "AND s.started_at < ?::TIMESTAMPTZ AND c.status <> 'infra' "
+        "GROUP BY s.arm, s.value, s.run_id, s.started_at ORDER BY s.started_at, s.run_id",
+        [manifest.panel_digest, manifest.config.primary, manifest.started_at],
+    )
+    by_arm: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    for row in rows:
+        by_arm[row["arm"]].append(row)
+    return {
+        arm: EarlierRuns(
+            scores=[row["value"] for row in found],
+            median_seconds=[row["median_seconds"] for row in found],
+        )
+        for arm, found in by_arm.items()
+    }
+
+
+def _with_details(connection: Any, rows: list[dict[str, Any]]) -> list[Capture]:
+    attempts = _group(connection, "attempts", "number", rows)
+    events = _group(connection, "events", "position", rows)
+    return [
+        capture_from_row(
+            row, attempts[row["run_id"], row["key"]], events[row["run_id"], row["key"]]
+        )
+        for row in rows
+    ]
+
+
+def _group(
+    connection: Any, table: str, order: str, rows: list[dict[str, Any]]
+) -> Mapping[tuple[str, str], list[Mapping[str, Any]]]:
+    grouped: dict[tuple[str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    run_ids = sorted({row["run_id"] for row in rows})
+    keys = {(row["run_id"], row["key"]) for row in rows}
+    found = select_rows(
+        connection,
+        f"SELECT * FROM {table} WHERE run_id IN (SELECT unnest(?)) "  # noqa: S608 - fixed names
+        f"ORDER BY run_id, key, {order}",
+        [run_ids],
+    )
+    for row in found:
+        if (row["run_id"], row["key"]) in keys:
+            grouped[row["run_id"], row["key"]].append(row)
+    return grouped

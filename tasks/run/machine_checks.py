@@ -1,0 +1,242 @@
+"""Checks of this machine and installation, each with the next step where something is wrong."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from coldrun.tasks.lib.git.git_user import find_user
+from coldrun.tasks.lib.machine.scratch import find_enclosing_repository
+from coldrun.tasks.run.scratch_usage import find_prunable
+from coldrun.warehouse.reader import NEXT_STEP, find_damage
+from coldrun.warehouse.schemas import TABLES
+
+Status = Literal["ok", "warning", "failed"]
+
+OLDEST_PYTHON = (3, 11)
+OLDEST_GIT = (2, 31)
+"""`git log --diff-merges`, which mining reads merges with."""
+
+LITTLE_ROOM_BYTES = 2 * 1000**3
+NO_ROOM_BYTES = 100 * 1000**2
+SECONDS = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """One check: what was found, and what to do about it unless it is fine."""
+
+    name: str
+    status: Status
+    found: str
+    next_step: str | None = None
+
+    def to_values(self) -> dict[str, Any]:
+        """As JSON values."""
+        return asdict(self)
+
+
+def check_machine(*, warehouse: Path, scratch: Path, root: Path) -> Iterator[Check]:
+    """All checks that need no server: programs, folders, room, leftovers.
+
+    Args:
+        root: The folder that coldrun's own code is in; its uv.lock is compared where it has one.
+    """
+    yield check_python()
+    yield check_git()
+    yield check_user()
+    yield check_uv(root)
+    for name, folder in (("warehouse", warehouse), ("scratch", scratch)):
+        yield check_folder(name, folder)
+        yield check_room(name, folder)
+    yield check_isolation(scratch)
+    yield from check_leftovers(warehouse, scratch)
+    yield from check_files(warehouse)
+
+
+def check_python() -> Check:
+    """The interpreter's version."""
+    version = sys.version_info
+    found = f"{version.major}.{version.minor}.{version.micro} at {sys.executable}"
+    if version[:2] >= OLDEST_PYTHON:
+        return Check(name="python", status="ok", found=found)
+    return Check(
+        name="python",
+        status="failed",
+        found=found,
+        next_step="install Python 3.11 or later (`uv python install 3.12`)",
+    )
+
+
+def check_git() -> Check:
+    """That git is there and new enough."""
+    text = _output(["git", "--version"])
+    numbers = re.search(r"(\d+)\.(\d+)", text or "")
+    if text is None or numbers is None:
+        return Check(
+            name="git", status="failed", found="not found", next_step="install git and try again"
+        )
+    if (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
+        oldest = ".".join(map(str, OLDEST_GIT))
+        return Check(
+            name="git", status="failed", found=text, next_step=f"install git {oldest} or later"
+        )
+    return Check(name="git", status="ok", found=text)
+
+
+def check_user() -> Check:
+    """Who a holdout ledger would name."""
+    found = find_user(Path.cwd())
+    if found != "unknown":
+        return Check(name="user", status="ok", found=found)
+    return Check(
+        name="user",
+        status="warning",
+        found=found,
+        next_step="`git config --global user.name NAME`, so that openings say who made them",
+    )
+
+
+def check_uv(root: Path) -> Check:
+    """That uv is there, and that the lock of a clone fits its pyproject.toml."""
+    text = _output(["uv", "--version"])
+    if text is None:
+        return Check(
+            name="uv",
+            status="warning",
+            found="not found",
+            next_step="`pip install uv`; products and this clone are set up with it",
+        )
+    if not (root / "uv.lock").is_file():
+        return Check(name="uv", status="ok", found=f"{text}; installed without a lock")
+    check = _run(["uv", "lock", "--check", "--offline", "--project", str(root)])
+    if check is not None and check.returncode != 0 and "needs to be updated" in check.stderr:
+        return Check(
+            name="uv",
+            status="warning",
+            found=f"{text}; uv.lock does not fit pyproject.toml",
+            next_step=f"`uv lock --project {root}`, then `uv sync`",
+        )
+    fits = check is not None and check.returncode == 0
+    state = "uv.lock fits" if fits else "uv.lock could not be checked offline"
+    return Check(name="uv", status="ok", found=f"{text}; {state}")
+
+
+def check_folder(name: str, folder: Path) -> Check:
+    """That a folder, or the nearest one above that exists, can be written."""
+    place = _nearest(folder)
+    try:
+        with tempfile.TemporaryFile(dir=place):
+            pass
+    except OSError as error:
+        option = f"--{name} or COLDRUN_{name.upper()}"
+        return Check(
+            name=f"{name} folder",
+            status="failed",
+            found=f"{folder}: {error.strerror}",
+            next_step=f"name a writable folder with {option}",
+        )
+    found = str(folder) if folder.exists() else f"{folder} (made when needed)"
+    return Check(name=f"{name} folder", status="ok", found=found)
+
+
+def check_room(name: str, folder: Path) -> Check:
+    """How much room is left where a folder is."""
+    free = shutil.disk_usage(_nearest(folder)).free
+    found = f"{free / 1000**3:.1f} GB free"
+    if free >= LITTLE_ROOM_BYTES:
+        return Check(name=f"{name} room", status="ok", found=found)
+    step = "`coldrun prune` frees what can be made again"
+    status: Status = "failed" if free < NO_ROOM_BYTES else "warning"
+    return Check(name=f"{name} room", status=status, found=found, next_step=step)
+
+
+def check_isolation(scratch: Path) -> Check:
+    """That no repository is around the scratch folder: a corpus in it would show its history."""
+    repository = find_enclosing_repository(scratch)
+    if repository is None:
+        return Check(name="isolation", status="ok", found="no repository around the scratch folder")
+    return Check(
+        name="isolation",
+        status="failed",
+        found=f"the scratch folder lies inside the repository {repository}",
+        next_step="name one outside with --scratch or COLDRUN_SCRATCH",
+    )
+
+
+def check_leftovers(warehouse: Path, scratch: Path) -> Iterator[Check]:
+    """What dead programs left: sessions, openings, unfinished runs."""
+    left = [
+        entry
+        for entry in (find_prunable(scratch, unused_for_days=1e9) if scratch.is_dir() else [])
+        if entry.kind in ("sessions", "holdout")
+    ]
+    if left:
+        yield Check(
+            name="sessions",
+            status="warning",
+            found=f"{len(left)} folders of sessions whose program is gone",
+            next_step="`coldrun prune` ends and removes them",
+        )
+    else:
+        yield Check(name="sessions", status="ok", found="no orphans")
+    unfinished = sorted(path.parent.name for path in (warehouse / "captures").glob("*/run.json"))
+    if unfinished:
+        yield Check(
+            name="runs",
+            status="warning",
+            found=f"{len(unfinished)} unfinished: {', '.join(unfinished[-3:])}",
+            next_step="`coldrun run CONFIG --resume RUN` continues one with its own answers",
+        )
+    else:
+        yield Check(name="runs", status="ok", found="none is unfinished")
+
+
+def check_files(warehouse: Path) -> Iterator[Check]:
+    """That every file of the warehouse can be read, row by row."""
+    damage = [
+        f"{path} {problem}"
+        for table in TABLES
+        for path, problem in find_damage(warehouse, table, is_thorough=True)
+    ]
+    for found in damage:
+        yield Check(
+            name="warehouse files",
+            status="warning",
+            found=f"{found}; it is in no report",
+            next_step=NEXT_STEP,
+        )
+    if not damage:
+        number = sum(len(list((warehouse / table).glob("*.parquet"))) for table in TABLES)
+        yield Check(name="warehouse files", status="ok", found=f"all {number} are readable")
+
+
+def _nearest(folder: Path) -> Path:
+    return next(place for place in (folder, *folder.parents) if place.is_dir())
+
+
+def _output(command: list[str]) -> str | None:
+    done = _run(command)
+    return done.stdout.strip() if done is not None and done.returncode == 0 else None
+
+
+def _run(command: list[str]) -> subprocess.CompletedProcess[str] | None:
+    try:
+        return subprocess.run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+            env=os.environ | {"LC_ALL": "C"},
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None

@@ -1,0 +1,139 @@
+"""What published numbers can and cannot be: the arithmetic behind the warnings.
+
+Source: Brown & Heathers 2017 (GRIM, Soc. Psychol. Personal. Sci. 8:363).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import count
+from math import ceil, floor
+from statistics import median
+
+import numpy as np
+import scipy
+
+from coldrun.tasks.stats.intervals import Interval, newcombe_independent_interval
+
+
+def is_percentage_possible(percentage: float, n: int, *, decimals: int = 0) -> bool:
+    """Say whether some count of n rounds to this percentage, half-way rounded either way.
+
+    Applies to counts only: a mean of fractional scores can be any number.
+
+    Args:
+        percentage: As printed, with `decimals` decimals.
+        n: Tasks, from 1.
+    """
+    half = Fraction(1, 2 * 10**decimals)
+    printed = Fraction(str(percentage))
+    lowest = ceil((printed - half) * n / 100)
+    highest = floor((printed + half) * n / 100)
+    return lowest <= highest and lowest <= n and highest >= 0
+
+
+def find_min_runs(percentage: float, n: int, *, decimals: int = 0) -> int:
+    """Find how many runs of n tasks must have been pooled, at least, to print this percentage.
+
+    Raises:
+        ValueError: The percentage is outside 0 to 100, or there is no task.
+    """
+    if not 0 <= percentage <= 100 or n < 1:
+        raise ValueError(f"a percentage of {percentage} of {n} tasks is no rate")
+    return next(
+        runs for runs in count(1) if is_percentage_possible(percentage, n * runs, decimals=decimals)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class MrrBounds:
+    """The least and most that MRR can be, given hits at cut-offs.
+
+    `high` holds for a list cut at the deepest cut-off, `high_uncut` for an endless one.
+    """
+
+    low: float
+    high: float
+    high_uncut: float
+
+    def is_possible(self, value: float, *, decimals: int, is_cut: bool = True) -> bool:
+        """Whether a printed MRR fits, allowing for its rounding."""
+        slack = 0.5 * 10.0**-decimals + 1e-12
+        return self.low - slack <= value <= (self.high if is_cut else self.high_uncut) + slack
+
+
+def bound_mrr(n: int, hits: Mapping[int, int]) -> MrrBounds:
+    """Bound the mean reciprocal rank by the hits: each new hit ranks just above or at its cut-off.
+
+    Args:
+        n: Tasks, from 1.
+        hits: Number of tasks with a hit, by cut-off; not decreasing in the cut-off.
+
+    Raises:
+        ValueError: Hits fall with the cut-off, exceed n, or none are given.
+    """
+    low = high = 0.0
+    earlier_cutoff = earlier = 0
+    for cutoff in sorted(hits):
+        fresh = hits[cutoff] - earlier
+        if fresh < 0 or hits[cutoff] > n:
+            raise ValueError(f"hits must not fall with the cut-off nor exceed {n}: {dict(hits)}")
+        low += fresh / cutoff
+        high += fresh / (earlier_cutoff + 1)
+        earlier_cutoff, earlier = cutoff, hits[cutoff]
+    if not hits or n < 1:
+        raise ValueError("bounding MRR needs hits at a cut-off, and tasks")
+    return MrrBounds(
+        low=low / n,
+        high=high / n,
+        high_uncut=(high + (n - earlier) / (earlier_cutoff + 1)) / n,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class RunPace:
+    """How fast a run was: seconds per task, and its time over the median of earlier ones."""
+
+    seconds_per_task: float
+    ratio_to_median: float | None
+
+
+def describe_pace(elapsed_seconds: float, tasks: int, earlier_seconds: Sequence[float]) -> RunPace:
+    """Set a run's time beside those of earlier runs on as many tasks; None without any."""
+    ratio = elapsed_seconds / median(earlier_seconds) if earlier_seconds else None
+    return RunPace(elapsed_seconds / tasks, ratio)
+
+
+@dataclass(frozen=True, slots=True)
+class DevSealedGap:
+    """Dev rate minus sealed rate, unpaired because the tasks differ, with Fisher's two-sided p."""
+
+    difference: float
+    interval: Interval
+    p: float
+
+
+def compare_dev_sealed(dev: tuple[int, int], sealed: tuple[int, int]) -> DevSealedGap:
+    """Compare the two parts of a panel, each as (hits, tasks).
+
+    An interval wholly above 0 says that the dev part was tuned on.
+
+    Raises:
+        ValueError: A part is empty or its count outside 0 to n.
+
+    Source: Newcombe 1998 (Stat Med 17:873); Fisher's exact test.
+    """
+    interval = newcombe_independent_interval(dev, sealed)
+    table = np.array([[dev[0], dev[1] - dev[0]], [sealed[0], sealed[1] - sealed[0]]])
+    return DevSealedGap(
+        difference=dev[0] / dev[1] - sealed[0] / sealed[1],
+        interval=interval,
+        p=float(scipy.stats.fisher_exact(table).pvalue),
+    )
+
+
+def percentage_points(change: int, n: int) -> float:
+    """Give a change of so many tasks of n in percentage points, never called percent."""
+    return 100.0 * change / n

@@ -1,0 +1,153 @@
+"""The ledger of openings as values: its chain, its head in the lock, and what is allowed."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coldrun.tasks.config import HoldoutConfig
+from coldrun.tasks.holdout.openings import (
+    LedgerHead,
+    Opening,
+    check_head,
+    head_of,
+    judge_opening,
+    ledger_from_bytes,
+    ledger_to_bytes,
+    opening_words,
+)
+from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.errors import LedgerError
+
+
+def make_opening(previous: Opening | None, **values: Any) -> Opening:
+    defaults: dict[str, Any] = {
+        "number": 1 if previous is None else previous.number + 1,
+        "previous": None if previous is None else previous.hash,
+        "at": "2026-08-01T00:00:00+00:00",
+        "who": "Ada <ada@example.org>",
+        "reason": "release",
+        "event": None,
+        "is_override": False,
+        "is_task_level": False,
+        "sealed_digest": "sha256:aa",
+        "panel_digest": "sha256:bb",
+        "lock_digest": "sha256:cc",
+        "tasks": 12,
+        "arms": {"tool": "sha256:dd"},
+        "point": None,
+        "configurations_tried": 3,
+        "status": "opened",
+        "result": {"verdict": "measured", "value": 0.25},
+    }
+    return Opening(**{**defaults, **values})
+
+
+def make_ledger(count: int, **values: Any) -> tuple[Opening, ...]:
+    openings: list[Opening] = []
+    for _ in range(count):
+        openings.append(make_opening(openings[-1] if openings else None, **values))
+    return tuple(openings)
+
+
+def test_ledger_round_trip_is_whole() -> None:
+    """What is written is read back, and its head fits."""
+    openings = make_ledger(3)
+    read = ledger_from_bytes(ledger_to_bytes(openings), source="ledger")
+    assert read == openings
+    check_head(read, head_of(openings), source="ledger")
+
+
+@given(st.data())
+def test_ledger_any_changed_byte_is_noticed(data: st.DataObject) -> None:
+    """Whatever byte is changed to whatever other, the chain or the head breaks."""
+    openings = make_ledger(2)
+    written = bytearray(ledger_to_bytes(openings))
+    place = data.draw(st.integers(0, len(written) - 1))
+    byte = data.draw(st.integers(0, 255).filter(lambda value: value != written[place]))
+    written[place] = byte
+    with pytest.raises(LedgerError):
+        check_head(
+            ledger_from_bytes(bytes(written), source="ledger"), head_of(openings), source="ledger"
+        )
+
+
+def test_ledger_edited_line_with_its_hash_mended_breaks_the_next_link() -> None:
+    """A recomputed hash does not help: the next line holds the earlier one."""
+    first, second = make_ledger(2)
+    forged = make_opening(None, reason="another reason")
+    data = ledger_to_bytes([forged, second])
+    with pytest.raises(LedgerError, match=r"ledger:2 does not follow .* restore the ledger"):
+        ledger_from_bytes(data, source="ledger")
+    assert first.hash != forged.hash
+
+
+def test_ledger_rewritten_whole_is_noticed_by_the_lock() -> None:
+    """A chain that fits in itself still has to end in the hash that the lock holds."""
+    forged = make_ledger(2, reason="another reason")
+    with pytest.raises(LedgerError, match="the ledger was rewritten"):
+        check_head(forged, head_of(make_ledger(2)), source="ledger")
+
+
+def test_ledger_cut_tail_is_noticed_by_the_lock() -> None:
+    """The lock knows how many openings there were."""
+    openings = make_ledger(3)
+    with pytest.raises(LedgerError, match=r"2 openings, the lock knows of 3 .*tail was cut off"):
+        check_head(openings[:2], head_of(openings), source="ledger")
+    with pytest.raises(LedgerError, match="tail was cut off"):
+        check_head((), head_of(openings), source="ledger")
+
+
+def test_ledger_ahead_of_the_lock_is_told_apart_from_tampering() -> None:
+    """A crash between the two writes leaves a ledger that goes on where the lock ends."""
+    openings = make_ledger(2)
+    with pytest.raises(LedgerError, match=r"by 1 opening: coldrun ended after .*--adopt"):
+        check_head(openings, head_of(openings[:1]), source="ledger")
+    with pytest.raises(LedgerError, match="by 2 openings"):
+        check_head(openings, LedgerHead(head=None, count=0), source="ledger")
+
+
+def test_ledger_with_other_line_ends_is_refused() -> None:
+    """A checkout that rewrote line ends has other bytes than were written."""
+    data = ledger_to_bytes(make_ledger(1)).replace(b"\n", b"\r\n")
+    with pytest.raises(LedgerError, match=r"CRLF line ends.*core\.autocrlf.*`ledger -text`"):
+        ledger_from_bytes(data, source="somewhere/ledger")
+
+
+def test_ledger_of_another_version_is_named() -> None:
+    """A later schema is not called tampering."""
+    values = {**json.loads(ledger_to_bytes(make_ledger(1))), "schema": 2}
+    with pytest.raises(LedgerError, match="another version"):
+        ledger_from_bytes(canonical_json(values) + b"\n", source="ledger")
+
+
+def test_judge_opening_beyond_the_declared_number_is_refused() -> None:
+    """One is the default; openings that gave nothing back use none up."""
+    holdout = HoldoutConfig()
+    withheld = make_ledger(2, status="withheld", result=None)
+    assert judge_opening(holdout, withheld, event=None).is_allowed
+    problems = judge_opening(holdout, make_ledger(1), event=None).problems
+    assert problems == ("[holdout] allows it to be opened once, and it was opened once",)
+
+
+def test_judge_opening_with_a_declared_event_needs_that_event() -> None:
+    """The event is compared without regard to case and white space."""
+    holdout = HoldoutConfig(when="The release candidate is chosen")
+    assert judge_opening(holdout, (), event="the release  candidate is chosen").is_allowed
+    assert "say that it has happened" in judge_opening(holdout, (), event=None).problems[0]
+    assert "the event given is" in judge_opening(holdout, (), event="a demo").problems[0]
+
+
+def test_opening_words_number_the_openings_that_count() -> None:
+    """First, second of how many were declared, and by override where so."""
+    first = make_opening(None, status="failed", result=None)
+    second = make_opening(first)
+    third = make_opening(second, is_override=True)
+    openings = (first, second, third)
+    assert opening_words(first, openings, 1).startswith("no opening (failed; 0 of 1")
+    assert opening_words(second, openings, 1) == "opening 1 of 1 declared"
+    assert opening_words(third, openings, 1) == "opening 2 of 1 declared, by override"

@@ -1,0 +1,151 @@
+"""A run split by stratum, and weighted back to what it was sampled from."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coldrun.tasks.judge.strata import production_lines, stratum_table
+from coldrun.tasks.lib.errors import UsageError
+from tests.evaluations import CONFIG, EvaluationLab, arm_of
+from tests.holdouts import make_holdout_lab
+
+HALF_RIGHT = """\
+def answer(query):
+    found = re.findall(r"item-\\d+", query)
+    return {"items": [{"path": path} for path in found if path != "item-1"]}
+"""
+
+
+@pytest.fixture(autouse=True)
+def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config-home"))
+
+
+def test_strata_of_a_mined_panel_add_up_to_it(tmp_path: Path) -> None:
+    """Language, kind, number of files and named paths, each with its number of tasks."""
+    lab = make_holdout_lab(tmp_path)
+    lab.freeze()
+    report = lab.run().report
+    assert {"names_gold", "files", "language", "kind"} <= set(report.strata)
+    for parts in report.strata.values():
+        for arm in ("bm25", "grep"):
+            assert sum(part[arm]["n"] for part in parts.values()) == 12
+    assert report.strata["files"]["single"]["bm25"] == {"hit@1": 1.0, "n": 12.0}
+    assert report.panel.names_gold_share == 0.0
+    with pytest.raises(UsageError, match=r"no stratum 'colour'; it has files, kind, language"):
+        stratum_table(report, "colour")
+
+
+def test_stratum_table_has_every_null_before_the_arms(tmp_path: Path) -> None:
+    """A part's score without what doing nothing scores there would tell nothing."""
+    lab = make_holdout_lab(tmp_path)
+    lab.freeze()
+    report = lab.run().report
+    headers, rows = stratum_table(report, "language")
+    arms = [arm.name for arm in report.arms]
+    assert headers == ["language", "tasks", *arms]
+    assert arms[-2:] == ["bm25", "grep"]
+    (cells,) = rows
+    assert cells[:2] == ["python", "12"]
+    whole = [f"{arm.measures['hit@1'].value:.3f}" for arm in report.arms]
+    assert cells[2:] == whole
+
+
+def test_report_by_a_stratum_prints_it_in_all_forms(tmp_path: Path) -> None:
+    """The table is on the terminal, in Markdown and in the JSON."""
+    lab = make_holdout_lab(tmp_path)
+    lab.freeze()
+    lab.run()
+    page = tmp_path / "report.md"
+    done = lab.invoke("report", "last", "--by", "language", "--markdown", page)
+    assert "hit@1 by language, 12 tasks; the nulls come first" in done.stdout
+    text = page.read_text(encoding="utf-8")
+    assert "hit@1 by language, 12 tasks; the nulls come first" in text
+    assert "| language | tasks | empty | constant | most-changed | random |" in text
+    assert "| python | 12 | 0.000 |" in text
+    strata = json.loads(lab.invoke("report", "last", "--json", "-").stdout)["strata"]
+    assert {"constant", "random", "bm25"} <= set(strata["language"]["python"])
+    refused = lab.invoke("report", "last", "--by", "colour")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "no stratum 'colour'" in refused.stderr
+
+
+def test_strata_knowledge_cutoff_makes_a_stratum_of_older_tasks(tmp_path: Path) -> None:
+    """Tasks up to the declared day may have been seen in training; undated ones are apart."""
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG + "knowledge_cutoff = 2026-03-01\n")
+    lab.write_arm()
+    days = ["2026-02-28", "2026-03-01T23:00:00Z", "2026-03-02", "2026-04-01", None, None, None]
+    lab.write_rows(
+        [
+            {"id": f"t{n}", "query": f"item-{n}", "gold": [f"item-{n}"]}
+            | ({"date": day} if day else {})
+            for n, day in enumerate(days)
+        ]
+    )
+    lab.freeze()
+    parts = lab.run().report.strata["knowledge_cutoff 2026-03-01"]
+    assert {value: part["reader"]["n"] for value, part in parts.items()} == {
+        "older": 2,
+        "newer": 2,
+        "undated": 3,
+    }
+
+
+def test_report_by_knowledge_cutoff_needs_the_date_only_where_there_are_two(tmp_path: Path) -> None:
+    """The short name will do as long as it means one stratum."""
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG + "knowledge_cutoff = 2026-03-01\n")
+    lab.write_arm()
+    lab.write_tasks(6)
+    lab.freeze()
+    lab.run()
+    done = lab.invoke("report", "last", "--by", "knowledge_cutoff", "--markdown", "-")
+    assert "exact by knowledge_cutoff 2026-03-01, 6 tasks" in done.stdout
+    assert "| knowledge_cutoff 2026-03-01 | tasks |" in done.stdout
+    second = CONFIG[CONFIG.index("[[arm]]") :].replace('"reader"', '"other"')
+    lab.write(lab.config.read_text() + second + "knowledge_cutoff = 2026-04-01\n")
+    lab.run()
+    refused = lab.invoke("report", "last", "--by", "knowledge_cutoff")
+    assert refused.returncode == 2
+    both = "knowledge_cutoff 2026-03-01, knowledge_cutoff 2026-04-01"
+    assert f"is the start of several strata: {both}; name one" in refused.stderr
+
+
+def test_production_estimate_weights_a_balanced_sample_back(tmp_path: Path) -> None:
+    """Nine of twelve tasks have one answer, which the arm never gives; the sample has one of each.
+
+    By shape the sample is right on 3 of 4 tasks; in production 3 of 12 are.
+    """
+    lab = EvaluationLab(tmp_path)
+    lab.write(CONFIG.replace('rule = "all"', 'rule = "answer-shape"\nsize = 4'))
+    lab.write_arm(HALF_RIGHT)
+    shapes = ["item-1"] * 9 + ["item-2", "item-3", "item-4"]
+    lab.write_rows(
+        [{"id": f"t{n}", "query": shape, "gold": [shape]} for n, shape in enumerate(shapes)]
+    )
+    lab.freeze()
+    report = lab.run().report
+    part = report.production["reader"]
+    assert arm_of(report, "reader").measures["exact"].value == 0.75
+    assert (part.tasks, part.coverage) == (12, 1.0)
+    assert part.estimate == pytest.approx(3 / 12)
+    nulls, line = production_lines(report.model_copy(update={"arms": [_shown(report)]}))
+    # of the sample the constant is right on one in four
+    assert nulls.startswith("nulls, exact: for production constant 0.750, random 0.250, ")
+    assert "for telling systems apart 0.750" in line
+    assert "for production 0.250" in line
+
+
+def _shown(report: object) -> object:
+    arm = arm_of(report, "reader")  # type: ignore[arg-type]
+    return arm.model_copy(update={"is_withheld": False})
+
+
+def test_production_estimate_of_a_whole_panel_is_left_out(tmp_path: Path) -> None:
+    """Where everything is asked the two questions have one answer."""
+    lab = EvaluationLab(tmp_path).prepare()
+    assert lab.run().report.production == {}

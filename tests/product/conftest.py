@@ -1,0 +1,5 @@
+"""Sessions on real processes."""
+
+from tests.sessions import lab
+
+__all__ = ["lab"]

@@ -1,0 +1,296 @@
+"""Points: fetched alone, verified, set up once, kept."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from coldrun.tasks.lib.errors import ConfigError, PointError, RepositoryError, UsageError
+from coldrun.tasks.lib.records import Point
+from coldrun.tasks.product.point_use import list_additions, use_point
+from coldrun.tasks.product.points import prune_points
+from tests.sessions import Lab, is_gone, serve_repositories
+
+COUNTING = ("sh", "-c", 'echo run >> "$COUNT_FILE"; mkdir -p .venv; echo ok > .venv/ready')
+
+
+@pytest.fixture
+def counted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that the set-up appends a line to, each time it runs."""
+    lab.commit_files("product", {"tool.py": "1", ".gitignore": ".venv/\n"}, "first")
+    lab.commit_files("product", {"tool.py": "2"}, "second")
+    path = lab.root / "count"
+    path.touch()
+    monkeypatch.setenv("COUNT_FILE", str(path))
+    return path
+
+
+def prepare(lab: Lab, revision: str | None = None) -> Point:
+    return lab.point(revision, setup=COUNTING, setup_env=("COUNT_FILE",))
+
+
+def test_point_holds_its_commit_alone(lab: Lab, counted: Path) -> None:
+    """An old commit is checked out with one commit in its history and no remote."""
+    first = lab.git("product", "rev-parse", "HEAD~1")
+    point = prepare(lab, "HEAD~1")
+    assert (point.commit, point.is_dirty) == (first, False)
+    assert point.tree == lab.git("product", "rev-parse", "HEAD~1^{tree}")
+    assert (point.directory / "tool.py").read_text() == "1"
+    checkout = str(point.directory.relative_to(lab.root))
+    assert lab.git(checkout, "rev-list", "--all", "HEAD").split() == [first]
+    assert lab.git(checkout, "remote") == ""
+    assert lab.git(checkout, "for-each-ref") == ""
+    assert lab.git(checkout, "status", "--porcelain") == ""
+    assert str(lab.root / "product") not in (point.directory / ".git" / "config").read_text()
+
+
+def test_point_is_set_up_once_and_found_again(lab: Lab, counted: Path) -> None:
+    """The second run finds the point as it is; another commit is another point."""
+    one = prepare(lab)
+    assert prepare(lab) == one
+    assert counted.read_text().count("run") == 1
+    assert prepare(lab, "HEAD~1").directory != one.directory
+    assert counted.read_text().count("run") == 2
+    assert (one.directory.parent / "setup.log").exists()
+
+
+def test_half_finished_set_up_is_done_again(lab: Lab, counted: Path) -> None:
+    """Without its stamp a point does not count, whatever lies there."""
+    point = prepare(lab)
+    (point.directory.parent / "point.json").unlink()
+    (point.directory / ".venv" / "ready").write_text("half")
+    assert prepare(lab) == point
+    assert (point.directory / ".venv" / "ready").read_text() == "ok\n"
+    assert counted.read_text().count("run") == 2
+
+
+def test_set_up_that_fails_tells_its_end_and_is_tried_again(lab: Lab, counted: Path) -> None:
+    """A commit whose set-up fails is an error with the tail of the output, never a point."""
+    failing = ("sh", "-c", "echo started; echo 'no such package' >&2; exit 3")
+    with pytest.raises(PointError, match="exit code 3") as caught:
+        lab.point(setup=failing)
+    text = str(caught.value)
+    assert "started\nno such package" in text
+    log = Path(text.partition("its output (")[2].partition(")")[0])
+    assert "no such package" in log.read_text()
+    with pytest.raises(PointError):
+        lab.point(setup=failing)
+    with pytest.raises(PointError, match="cannot be started"):
+        lab.point(setup=("no-such-program",))
+
+
+def test_set_up_that_hangs_is_ended_with_its_children(lab: Lab, counted: Path) -> None:
+    """A set-up has its own limit, and nothing of it runs on."""
+    with pytest.raises(PointError, match=r"not finished after 0\.5 s") as caught:
+        lab.point(setup=("sh", "-c", "sleep 60 & echo $!; wait"), setup_timeout_seconds=0.5)
+    assert is_gone(int(str(caught.value).rpartition("\n")[2]))
+
+
+def test_set_up_that_changes_tracked_files_is_refused(lab: Lab, counted: Path) -> None:
+    """A set-up that edits the product would measure something else than the commit."""
+    with pytest.raises(PointError, match=r"changed tracked files of the product: tool\.py"):
+        lab.point(setup=("sh", "-c", "echo 3 > tool.py"))
+
+
+def test_point_changed_since_is_made_anew(lab: Lab, counted: Path) -> None:
+    """A checkout that somebody edited, or moved to another commit, is not reused."""
+    point = prepare(lab)
+    (point.directory / "tool.py").write_text("edited")
+    assert prepare(lab) == point
+    assert (point.directory / "tool.py").read_text() == "2"
+    assert counted.read_text().count("run") == 2
+
+
+def test_leftovers_of_sessions_are_swept_at_reuse(lab: Lab, counted: Path) -> None:
+    """Files that sessions left are removed; what the set-up made stays."""
+    point = prepare(lab)
+    (point.directory / "answers.db").write_text("old")
+    (point.directory / ".venv" / "cache").mkdir()
+    (point.directory / ".venv" / "cache" / "x").write_text("old")
+    assert list_additions(point) == (".venv/cache/x", "answers.db")
+    lock = use_point(point)
+    assert lock is not None
+    assert list_additions(point) == ()
+    (point.directory / "answers.db").write_text("of the session that runs")
+    prepare(lab)
+    assert list_additions(point) == ("answers.db",)
+    lock.release()
+    prepare(lab)
+    assert list_additions(point) == ()
+    assert (point.directory / ".venv" / "ready").exists()
+
+
+def test_dirty_work_tree_is_measured_as_it_is(lab: Lab, counted: Path) -> None:
+    """Edits and new files count, ignored ones do not, and the user's repository stays untouched."""
+    product = lab.root / "product"
+    (product / "tool.py").write_text("edited")
+    (product / "new.py").write_text("new")
+    (product / ".venv").mkdir()
+    (product / ".venv" / "local").write_text("ignored")
+    status = lab.git("product", "status", "--porcelain")
+    objects = sorted((product / ".git" / "objects").rglob("*"))
+    index = (product / ".git" / "index").read_bytes()
+    point = prepare(lab, "worktree")
+    assert point.is_dirty
+    assert point.commit == lab.git("product", "rev-parse", "HEAD")
+    assert point.tree != lab.git("product", "rev-parse", "HEAD^{tree}")
+    assert (point.directory / "tool.py").read_text() == "edited"
+    assert (point.directory / "new.py").read_text() == "new"
+    assert not (point.directory / ".venv" / "local").exists()
+    checkout = str(point.directory.relative_to(lab.root))
+    assert lab.git(checkout, "write-tree") == point.tree
+    assert lab.git(checkout, "rev-parse", "HEAD") == point.commit
+    assert lab.git("product", "status", "--porcelain") == status
+    assert sorted((product / ".git" / "objects").rglob("*")) == objects
+    assert (product / ".git" / "index").read_bytes() == index
+    assert prepare(lab, "worktree") == point
+    (product / "new.py").write_text("newer")
+    other = prepare(lab, "worktree")
+    assert other.tree != point.tree
+    assert other.directory != point.directory
+    assert [path.name for path in point.directory.parent.parent.glob("worktree-*")] == []
+
+
+def test_clean_work_tree_is_its_commit(lab: Lab, counted: Path) -> None:
+    """Without a change the work tree is the commit, and not dirty."""
+    point = prepare(lab, "worktree")
+    assert not point.is_dirty
+    assert prepare(lab, "HEAD") == point
+
+
+def test_linked_worktree_is_a_source(lab: Lab, counted: Path) -> None:
+    """The product may be a linked worktree, clean or dirty."""
+    lab.git("product", "worktree", "add", "--quiet", "--detach", "../linked", "HEAD~1")
+    (lab.root / "linked" / "tool.py").write_text("linked edit")
+    point = lab.point("worktree", repo="../linked")
+    assert (point.directory / "tool.py").read_text() == "linked edit"
+    assert point.commit == lab.git("product", "rev-parse", "HEAD~1")
+
+
+def test_unreachable_commit_can_be_a_point(lab: Lab, counted: Path) -> None:
+    """A commit that no branch holds any more is fetched by its name."""
+    lost = lab.commit_files("product", {"tool.py": "lost"})
+    lab.git("product", "reset", "--quiet", "--hard", "HEAD~1")
+    assert (prepare(lab, lost).directory / "tool.py").read_text() == "lost"
+
+
+def test_users_git_configuration_does_not_change_the_files(
+    lab: Lab, counted: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Line ends, hooks and attributes of whoever runs coldrun have no say."""
+    config = tmp_path / "gitconfig"
+    config.write_text("[core]\n\tautocrlf = true\n\thooksPath = /nowhere\n[init]\n")
+    monkeypatch.setenv("GIT_CONFIG_GLOBAL", str(config))
+    lab.commit_files("product", {"crlf.txt": "a\nb\n"})
+    assert (prepare(lab).directory / "crlf.txt").read_bytes() == b"a\nb\n"
+
+
+def test_unknown_revision_and_repository_are_named(lab: Lab, counted: Path) -> None:
+    """A wrong name is a usage error that says what to do."""
+    with pytest.raises(RepositoryError, match="'nope'"):
+        prepare(lab, "nope")
+    with pytest.raises(RepositoryError, match="there is nothing at"):
+        lab.point(repo="../missing")
+    with pytest.raises(ConfigError, match="needs a work tree"):
+        lab.point("worktree", repo="https://example.invalid/x.git")
+
+
+def test_scratch_inside_a_repository_is_refused(lab: Lab, counted: Path) -> None:
+    """A checkout below a repository would let git find that repository."""
+    lab.commit_files("scratch", {"x": "y"})
+    with pytest.raises(UsageError, match="lies inside the git repository"):
+        prepare(lab)
+
+
+def test_two_runs_at_once_share_one_set_up(lab: Lab, counted: Path) -> None:
+    """Runs side by side wait for each other."""
+    slow = ("sh", "-c", 'sleep 0.3; echo run >> "$COUNT_FILE"')
+    found: list[Point] = []
+    threads = [
+        threading.Thread(
+            target=lambda: found.append(lab.point(setup=slow, setup_env=("COUNT_FILE",)))
+        )
+        for _ in range(3)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 3
+    assert len(set(found)) == 1
+    assert counted.read_text().count("run") == 1
+
+
+def test_set_up_decides_the_point(lab: Lab, counted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Another command, value of its environment or file beside it is another point."""
+    lab.write("constraints.txt", "one")
+    values = {"setup": COUNTING, "setup_env": ("COUNT_FILE",), "setup_files": ("constraints.txt",)}
+    places = [lab.point(**values).directory]
+    lab.write("constraints.txt", "two")
+    places.append(lab.point(**values).directory)
+    monkeypatch.setenv("COUNT_FILE", str(counted) + "2")
+    places.append(lab.point(**values).directory)
+    places.append(lab.point(**{**values, "setup": ("true",)}).directory)
+    assert len(set(places)) == 4
+    with pytest.raises(ConfigError, match="setup_files"):
+        lab.point(setup_files=("missing.txt",))
+
+
+def test_set_up_sees_no_undeclared_variable(
+    lab: Lab, counted: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A set-up has the user's folders and the search path, and what is declared."""
+    monkeypatch.setenv("MY_SECRET", "x")
+    point = lab.point(setup=("sh", "-c", "env > .venv-env; mkdir .venv; mv .venv-env .venv/env"))
+    names = {line.partition("=")[0] for line in (point.directory / ".venv/env").read_text().split()}
+    assert "MY_SECRET" not in names
+    assert {"PATH", "LANG"} <= names
+
+
+def test_points_are_pruned_unless_in_use_or_recent(lab: Lab, counted: Path) -> None:
+    """Pruning keeps what a session uses, and what was asked for lately."""
+    one, two = prepare(lab), prepare(lab, "HEAD~1")
+    assert prune_points(lab.scratch, unused_for_seconds=3600) == ()
+    old = time.time() - 7200
+    os.utime(one.directory.parent.with_suffix(".use"), (old, old))
+    lock = use_point(two)
+    assert prune_points(lab.scratch, unused_for_seconds=3600) == (
+        f"points/{one.directory.parent.name}",
+    )
+    assert prune_points(lab.scratch) == ()
+    assert lock is not None
+    lock.release()
+    assert prune_points(lab.scratch) == (f"points/{two.directory.parent.name}",)
+    assert prune_points(lab.scratch) == ()
+
+
+def test_point_is_fetched_over_a_protocol(lab: Lab, counted: Path) -> None:
+    """A URL is asked for its branches and tags, and for a commit by its name."""
+    lab.git("product", "tag", "-a", "v1", "-m", "one", "HEAD~1")
+    head = lab.git("product", "rev-parse", "HEAD")
+    first = lab.git("product", "rev-parse", "HEAD~1")
+    with serve_repositories(lab.root) as root:
+        url = f"{root}/product/.git"
+        assert lab.point("HEAD", repo=url).commit == head
+        assert lab.point("main", repo=url).commit == head
+        assert lab.point("v1", repo=url).commit == first
+        point = lab.point(first, repo=url)
+        assert point.tree == lab.git("product", "rev-parse", "HEAD~1^{tree}")
+        with pytest.raises(RepositoryError, match="no branch or tag 'HEAD~1'"):
+            lab.point("HEAD~1", repo=url)
+        with pytest.raises(PointError, match="cannot check out"):
+            lab.point("1" * 40, repo=url)
+
+
+def test_stamp_holds_what_the_point_is(lab: Lab, counted: Path) -> None:
+    """The stamp names commit and tree, so a person can see what lies there."""
+    point = prepare(lab)
+    stamp = json.loads((point.directory.parent / "point.json").read_text())
+    assert stamp["commit"] == point.commit
+    assert stamp["tree"] == point.tree
+    assert stamp["identity"]["repo"] == str(lab.root / "product")

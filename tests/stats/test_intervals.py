@@ -1,0 +1,193 @@
+"""Intervals and the bootstrap against SciPy and statsmodels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from coldrun.tasks.stats.bootstrap import (
+    bca_constants,
+    iterate_draws,
+    percentile_limits,
+    resample_means,
+)
+from coldrun.tasks.stats.intervals import (
+    Interval,
+    agresti_coull_interval,
+    clopper_pearson_interval,
+    jeffreys_interval,
+    mean_interval,
+    mean_intervals,
+    newcombe_independent_interval,
+    wald_interval,
+    wilson_interval,
+)
+
+RATES = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
+
+
+@given(rate=RATES, confidence=st.sampled_from([0.8, 0.95, 0.99]))
+def test_rate_intervals_equal_scipy(rate: tuple[int, int], confidence: float) -> None:
+    """Wilson and Clopper–Pearson, both sides."""
+    count, n = rate
+    for ours, method in ((wilson_interval, "wilson"), (clopper_pearson_interval, "exact")):
+        theirs = stats.binomtest(count, n).proportion_ci(confidence, method=method)
+        found = ours(count, n, confidence)
+        assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+        lower = stats.binomtest(count, n, alternative="greater").proportion_ci(
+            confidence, method=method
+        )
+        found = ours(count, n, confidence, side="lower")
+        assert (found.low, found.high) == pytest.approx((lower.low, 1.0), abs=1e-9)
+        assert ours(count, n, confidence, side="upper").low == 0.0
+
+
+@pytest.mark.oracle
+@given(rate=RATES)
+def test_rate_intervals_equal_statsmodels(rate: tuple[int, int]) -> None:
+    """Agresti–Coull, and Jeffreys away from the ends, where statsmodels has no rule."""
+    from statsmodels.stats.proportion import proportion_confint
+
+    count, n = rate
+    low, high = proportion_confint(count, n, method="agresti_coull")
+    found = agresti_coull_interval(count, n)
+    assert (found.low, found.high) == pytest.approx((max(0, low), min(1, high)), abs=1e-9)
+    if 0 < count < n:
+        low, high = proportion_confint(count, n, method="jeffreys")
+        found = jeffreys_interval(count, n)
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+
+@pytest.mark.oracle
+@given(first=RATES, second=RATES)
+def test_independent_difference_equals_statsmodels(
+    first: tuple[int, int], second: tuple[int, int]
+) -> None:
+    """Newcombe's method for different tasks."""
+    from statsmodels.stats.proportion import confint_proportions_2indep
+
+    low, high = confint_proportions_2indep(*first, *second, compare="diff", method="newcomb")
+    found = newcombe_independent_interval(first, second)
+    assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+
+
+@given(rate=RATES)
+def test_wilson_at_the_ends_is_forced(rate: tuple[int, int]) -> None:
+    """0 and n successes give exactly 0 and 1, and the estimate always lies inside."""
+    count, n = rate
+    found = wilson_interval(count, n)
+    assert (found.low == 0.0) == (count == 0)
+    assert (found.high == 1.0) == (count == n)
+    assert found.low <= count / n <= found.high
+
+
+def test_rate_intervals_without_tasks_say_nothing() -> None:
+    """Nothing was observed, so anything may be true."""
+    for interval in (wilson_interval, clopper_pearson_interval):
+        assert interval(0, 0) == Interval(0.0, 1.0)
+    with pytest.raises(ValueError, match="at least one task"):
+        wald_interval(0, 0)
+    with pytest.raises(ValueError, match="on each side"):
+        newcombe_independent_interval((0, 0), (1, 2))
+
+
+def test_rate_intervals_of_impossible_counts_raise() -> None:
+    """More successes than tasks are a mistake of the caller."""
+    for interval in (wilson_interval, clopper_pearson_interval, jeffreys_interval):
+        with pytest.raises(ValueError, match="count 3, n 2"):
+            interval(3, 2)
+
+
+def test_mean_interval_agrees_with_scipy_bca() -> None:
+    """With the same generator the draws are the same, and so are the limits."""
+    values = np.random.default_rng(4).beta(0.4, 0.6, size=180)
+    theirs = stats.bootstrap(
+        (values,), np.mean, n_resamples=9999, method="BCa", rng=np.random.default_rng(8)
+    ).confidence_interval
+    found = mean_interval(values, seed=9)
+    width = theirs.high - theirs.low
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.04 * width)
+
+
+def test_mean_interval_of_constant_values_is_degenerate() -> None:
+    """BCa is 0/0 there; the interval has no width and says so."""
+    assert mean_interval([0.25] * 8, seed=0) == Interval(0.25, 0.25, is_degenerate=True)
+    assert mean_interval([0.5], seed=0) == Interval(0.5, 0.5, is_degenerate=True)
+
+
+def test_mean_interval_of_nothing_or_nan_raises() -> None:
+    """An undefined mean has no interval."""
+    for values in ([], [0.1, float("nan")]):
+        with pytest.raises(ValueError, match="at least one task and finite"):
+            mean_interval(values, seed=0)
+
+
+@settings(max_examples=20)
+@given(
+    rows=st.lists(
+        st.lists(st.floats(0, 1, width=32), min_size=3, max_size=3), min_size=7, max_size=20
+    )
+)
+def test_mean_intervals_equal_one_by_one_and_pairs_equal_differences(
+    rows: list[list[float]],
+) -> None:
+    """A shared draw changes no number, and a pair is the interval of its differences."""
+    columns = np.array(rows, dtype=np.float64)
+    together = mean_intervals(columns, seed=3, pairs=[(0, 1)], resamples=499)
+    alone = [mean_interval(column, seed=3, resamples=499) for column in columns.T]
+    assert list(together[:3]) == alone
+    difference = mean_interval(columns[:, 0] - columns[:, 1], seed=3, resamples=499)
+    assert (together[3].low, together[3].high) == pytest.approx(
+        (difference.low, difference.high), abs=0.02
+    )
+
+
+def test_mean_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
+    """Of 300 samples of 60 tasks, 90 to 99 % of the 95 % intervals hold the true mean."""
+    generator = np.random.default_rng(5)
+    samples = generator.beta(0.5, 1.0, size=(300, 60))
+    found = [mean_interval(sample, seed=i, resamples=999) for i, sample in enumerate(samples)]
+    covered = np.mean([interval.low <= 1 / 3 <= interval.high for interval in found])
+    assert 0.90 <= covered <= 0.99
+
+
+def test_resample_means_draws_each_task_equally_and_repeats_by_seed() -> None:
+    """Columns share the draws; the mean of means is the mean."""
+    columns = np.random.default_rng(0).random((40, 2))
+    means = resample_means(columns, seed=1, resamples=4000)
+    assert means.shape == (4000, 2)
+    assert means.mean(axis=0) == pytest.approx(columns.mean(axis=0), abs=0.005)
+    assert np.array_equal(means, resample_means(columns, seed=1, resamples=4000))
+    both = resample_means(np.column_stack([columns, columns[:, 0]]), seed=1, resamples=4000)
+    assert np.array_equal(both[:, 0], both[:, 2])
+
+
+def test_resample_means_equals_the_mean_of_the_drawn_tasks() -> None:
+    """The sparse product is plain indexing, block by block."""
+    columns = np.random.default_rng(2).random((30, 3))
+    drawn = np.concatenate(list(iterate_draws(30, seed=6, resamples=9000)))
+    assert drawn.shape == (9000, 30)
+    expected = columns[drawn].mean(axis=1)
+    assert resample_means(columns, seed=6, resamples=9000) == pytest.approx(expected, abs=1e-12)
+
+
+def test_resample_means_of_no_task_raises() -> None:
+    """There is nothing to draw."""
+    with pytest.raises(ValueError, match="at least one task"):
+        resample_means(np.empty((0, 2)), seed=0)
+
+
+def test_bca_constants_with_all_means_on_one_side_keep_the_percentile_tails() -> None:
+    """A z0 of infinity would make NaN limits, as SciPy has them."""
+    constants = bca_constants(np.array([0.0, 1.0]), np.array([0.9, 0.95]))
+    assert (constants.alpha_low, constants.alpha_high) == pytest.approx((0.025, 0.975))
+    with pytest.raises(ValueError, match="all values are equal"):
+        bca_constants(np.ones(3), np.ones(9))
+
+
+def test_percentile_limits_are_values_that_occur() -> None:
+    """Inverse CDF, no interpolation."""
+    assert percentile_limits(np.arange(1, 101) / 100) == (0.03, 0.98)

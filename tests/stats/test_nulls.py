@@ -1,0 +1,263 @@
+"""Null strategies against brute force: every draw, every answer, every pairing."""
+
+from __future__ import annotations
+
+from itertools import combinations, permutations
+from statistics import fmean
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from coldrun.tasks.lib.errors import PanelError
+from coldrun.tasks.lib.records import AnswerKind, GoldItem, Task
+from coldrun.tasks.stats.measures import Measure, parse_measure
+from coldrun.tasks.stats.nulls import (
+    constant_answer,
+    most_changed_answer,
+    null_scores,
+    permuted_scores,
+    random_scores,
+)
+
+CORPUS = ("a", "b", "c", "d", "e")
+RANKING_MEASURES = ("hit@2", "mrr@3", "ndcg@3", "precision@2", "recall@2", "precision", "f1")
+SET_MEASURES = ("exact", "f1", "precision", "recall")
+
+
+def make_task(number: int, gold: dict[str, float], answer: AnswerKind = "ranking") -> Task:
+    """Build a task of which only gold matters."""
+    items = tuple(GoldItem(item=item, grade=grade) for item, grade in gold.items())
+    return Task(id=f"t{number}", query="", answer=answer, gold=items)
+
+
+def make_golds(smallest: int) -> st.SearchStrategy[list[dict[str, float]]]:
+    """Draw the gold of 2 to 6 tasks."""
+    gold = st.dictionaries(
+        st.sampled_from("abcde"), st.sampled_from([1.0, 2.0]), min_size=smallest, max_size=3
+    )
+    return st.lists(gold, min_size=2, max_size=6)
+
+
+def mean_score(measure: Measure, answer: tuple[str, ...], tasks: list[Task]) -> float:
+    """Average a constant answer over tasks."""
+    return fmean(measure.score(answer, task.gold_grades) or 0.0 for task in tasks)
+
+
+@settings(max_examples=60)
+@given(text=st.sampled_from(RANKING_MEASURES), golds=make_golds(1), extra=st.booleans())
+def test_random_ranking_equals_the_mean_over_all_orders(
+    text: str, golds: list[dict[str, float]], extra: bool
+) -> None:
+    """The expectation is exact, also when gold lies outside the corpus."""
+    corpus = CORPUS if not extra else CORPUS[1:]
+    measure = parse_measure(text)
+    tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
+    got = random_scores(tasks, measure, k=3, items=corpus)
+    for task, value in zip(tasks, got, strict=True):
+        orders = [order[:3] for order in permutations(corpus)]
+        expected = fmean(measure.score(order, task.gold_grades) or 0.0 for order in orders)
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=60)
+@given(text=st.sampled_from(SET_MEASURES), golds=make_golds(0), extra=st.booleans())
+def test_random_set_equals_the_mean_over_gold_sizes_and_subsets(
+    text: str, golds: list[dict[str, float]], extra: bool
+) -> None:
+    """The size comes from the panel's gold sizes, the set uniformly: both in expectation."""
+    corpus = CORPUS if not extra else CORPUS[1:]
+    measure = parse_measure(text)
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
+    got = random_scores(tasks, measure, k=0, items=corpus)
+    for task, value in zip(tasks, got, strict=True):
+        expected = fmean(
+            fmean(
+                measure.score(answer, task.gold_grades) or 0.0
+                for answer in combinations(corpus, len(other.gold))
+            )
+            for other in tasks
+            if len(other.gold) <= len(corpus)
+        )
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+@settings(max_examples=60)
+@given(text=st.sampled_from(SET_MEASURES), golds=make_golds(0))
+def test_constant_set_is_the_best_of_all_sets(text: str, golds: list[dict[str, float]]) -> None:
+    """No other set of items, tried one by one, scores higher."""
+    measure = parse_measure(text)
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
+    answer = constant_answer(tasks, measure, k=0)
+    best = max(
+        mean_score(measure, other, tasks)
+        for size in range(len(CORPUS) + 1)
+        for other in combinations(CORPUS, size)
+    )
+    assert mean_score(measure, answer, tasks) == pytest.approx(best, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(
+    text=st.sampled_from(["ndcg@3", "precision@2", "recall@2", "precision", "recall", "f1"]),
+    golds=make_golds(1),
+)
+def test_constant_ranking_is_the_best_of_all_rankings(
+    text: str, golds: list[dict[str, float]]
+) -> None:
+    """For measures that add up over items, no other list scores higher."""
+    measure = parse_measure(text)
+    tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
+    answer = constant_answer(tasks, measure, k=3)
+    assert len(answer) <= 3
+    best = max(
+        mean_score(measure, other, tasks)
+        for size in range(4)
+        for other in permutations(CORPUS, size)
+    )
+    assert mean_score(measure, answer, tasks) == pytest.approx(best, abs=1e-9)
+
+
+@settings(max_examples=60)
+@given(golds=make_golds(1), k=st.integers(1, 5))
+def test_constant_for_hit_is_the_greedy_cover(golds: list[dict[str, float]], k: int) -> None:
+    """Each item covers most tasks not covered yet; equals go to the commoner, then by text."""
+    tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
+    frequency = {item: sum(item in gold for gold in golds) for item in CORPUS}
+    chosen: list[str] = []
+    left = list(golds)
+    while len(chosen) < k and (
+        candidates := [item for item in CORPUS if frequency[item] and item not in chosen]
+    ):
+        if not any(item in gold for item in candidates for gold in left):
+            left = list(golds)
+        best = min(
+            candidates,
+            key=lambda item: (-sum(item in gold for gold in left), -frequency[item], item),
+        )
+        chosen.append(best)
+        left = [gold for gold in left if best not in gold]
+    assert constant_answer(tasks, parse_measure("hit@2"), k=k) == tuple(chosen)
+
+
+@settings(max_examples=100)
+@given(
+    text=st.sampled_from(RANKING_MEASURES),
+    golds=make_golds(1),
+    answers=st.lists(st.lists(st.sampled_from("abcdexy"), max_size=6), min_size=6, max_size=6),
+)
+def test_permuted_ranking_equals_the_mean_over_other_answers(
+    text: str, golds: list[dict[str, float]], answers: list[list[str]]
+) -> None:
+    """Each task meets the answer of every other task, and never its own."""
+    check_permuted(text, golds, answers, "ranking")
+
+
+@settings(max_examples=100)
+@given(
+    text=st.sampled_from(SET_MEASURES),
+    golds=make_golds(0),
+    answers=st.lists(st.lists(st.sampled_from("abcdexy"), max_size=4), min_size=6, max_size=6),
+)
+def test_permuted_set_equals_the_mean_over_other_answers(
+    text: str, golds: list[dict[str, float]], answers: list[list[str]]
+) -> None:
+    """Sets too, empty answers and empty gold included."""
+    check_permuted(text, golds, answers, "set")
+
+
+def check_permuted(
+    text: str, golds: list[dict[str, float]], answers: list[list[str]], kind: AnswerKind
+) -> None:
+    """Compare with all pairings; the last task has no answer and counts as empty."""
+    measure = parse_measure(text)
+    tasks = [make_task(number, gold, kind) for number, gold in enumerate(golds)]
+    given_answers = {task.id: items for task, items in zip(tasks[:-1], answers, strict=False)}
+    got = permuted_scores(given_answers, tasks, measure)
+    for task, value in zip(tasks, got, strict=True):
+        expected = fmean(
+            measure.score(given_answers.get(other.id, []), task.gold_grades) or 0.0
+            for other in tasks
+            if other is not task
+        )
+        assert value == pytest.approx(expected, abs=1e-12)
+
+
+def test_permuted_scores_of_an_arm_that_ignores_the_question_equal_its_own() -> None:
+    """A constant answer loses nothing when its answers are shuffled."""
+    tasks = [make_task(number, {"a": 1.0} if number % 2 else {"b": 1.0}) for number in range(8)]
+    measure = parse_measure("hit@1")
+    shuffled = permuted_scores({task.id: ["a"] for task in tasks}, tasks, measure)
+    assert shuffled == tuple(measure.score(["a"], task.gold_grades) for task in tasks)
+
+
+def test_permuted_scores_of_a_single_task_raises() -> None:
+    """There is no other answer to pair it with."""
+    with pytest.raises(ValueError, match="at least two tasks"):
+        permuted_scores({}, [make_task(0, {"a": 1.0})], parse_measure("hit@1"))
+
+
+def test_null_scores_of_rankings_has_all_but_everything_in_order() -> None:
+    """A ranking of everything is no strategy; the others stand in the order of the report."""
+    tasks = [make_task(number, {"a": 1.0}) for number in range(3)]
+    measure = parse_measure("hit@1")
+    scores = null_scores(tasks, measure, k=2, items=CORPUS, change_counts={"b": 5, "a": 1})
+    assert list(scores) == ["empty", "constant", "most-changed", "random"]
+    assert scores["empty"] == (0.0, 0.0, 0.0)
+    assert scores["constant"] == (1.0, 1.0, 1.0)
+    assert scores["most-changed"] == (0.0, 0.0, 0.0)
+    assert scores["random"] == pytest.approx((0.2, 0.2, 0.2))
+
+
+def test_null_scores_of_sets_has_everything_and_no_most_changed_without_counts() -> None:
+    """Always-everything finds all gold and is exact on none; empty is right where gold is."""
+    golds: list[dict[str, float]] = [{"a": 1.0}, {}, {"a": 1.0, "b": 1.0}]
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
+    recall = null_scores(tasks, parse_measure("recall"), k=0, items=CORPUS, change_counts={})
+    assert list(recall) == ["empty", "everything", "constant", "random"]
+    assert recall["empty"] == (0.0, 1.0, 0.0)
+    assert recall["everything"] == (1.0, 0.0, 1.0)
+    precision = null_scores(tasks, parse_measure("precision"), k=0, items=CORPUS, change_counts={})
+    assert precision["everything"] == (0.2, 0.0, 0.4)
+
+
+def test_null_scores_of_empty_gold_by_a_ranking_measure_raises() -> None:
+    """Empty-gold tasks go to set measures only, and the message says which task."""
+    tasks = [make_task(0, {"a": 1.0}), make_task(1, {})]
+    with pytest.raises(PanelError, match="task t1 has no gold"):
+        null_scores(tasks, parse_measure("hit@5"), k=5, items=CORPUS, change_counts={})
+
+
+def test_most_changed_answer_orders_by_count_then_text() -> None:
+    """Equal counts go by text, so the null is the same everywhere."""
+    assert most_changed_answer({"c": 2, "b": 2, "a": 1}, k=2) == ("b", "c")
+
+
+@given(golds=make_golds(0))
+def test_constant_exact_scores_exactly_the_top_share(golds: list[dict[str, float]]) -> None:
+    """The best constant answer is right as often as the commonest answer shape occurs."""
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
+    shapes = [task.shape for task in tasks]
+    top_share = max(shapes.count(shape) for shape in shapes) / len(shapes)
+    scores = null_scores(tasks, parse_measure("exact"), k=0, items=CORPUS, change_counts={})
+    assert fmean(scores["constant"]) == pytest.approx(top_share)
+
+
+def test_null_scores_best_at_the_primary_give_one_constant_answer_for_all_measures() -> None:
+    """A report's constant is one answer: its recall is not that of naming everything."""
+    golds = [{"a": 1.0}, {"a": 1.0}, {"b": 1.0, "c": 1.0}]
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
+    exact, recall = parse_measure("exact"), parse_measure("recall")
+
+    scores = null_scores(tasks, recall, k=0, items=CORPUS, change_counts={}, best_at=exact)
+
+    assert scores["constant"] == (1.0, 1.0, 0.0)
+
+
+def test_null_scores_with_another_measure_to_be_best_at_scores_one_answer_by_all() -> None:
+    """In a report the constant answer is chosen once, for the primary measure."""
+    tasks = [make_task(0, {"a": 1.0}), make_task(1, {"b": 1.0}), make_task(2, {"b": 1.0})]
+    hit, mrr = parse_measure("hit@1"), parse_measure("mrr@2")
+    scores = null_scores(tasks, mrr, k=2, items=CORPUS, change_counts={}, best_at=hit)
+    assert constant_answer(tasks, hit, k=2) == ("b", "a")
+    assert scores["constant"] == (0.5, 1.0, 1.0)
