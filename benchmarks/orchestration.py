@@ -34,7 +34,9 @@ from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.watch import Watch
 from coldrun.tasks.mine.mine_panel import mine_panel
+from coldrun.tasks.run.live_run import keep_live
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
 
@@ -89,15 +91,14 @@ def main() -> None:
         os.environ["COLDRUN_STATE"] = str(Path(folder) / "state")  # not the server of the user
         with use_server(Path(folder) / "scratch", verbose=False, announce=print) as server:
             from coldrun.flows import quiet
-            from coldrun.flows.evaluate import Control, evaluate
+            from coldrun.flows.evaluate import answer
 
             def run_flow() -> None:
-                control = Control(on_start=answer_at_once)
-                quiet.run_flow(
-                    server,
-                    lambda: evaluate(evaluation, request, control=control),
-                    control=control,
-                )
+                started = start_run(evaluation, request, point=None)
+                answer_at_once(started)
+                run_id = keep_live(started)
+                places = {"warehouse": str(request.warehouse), "scratch": str(evaluation.scratch)}
+                quiet.run_flow(server, lambda: answer(run_id, **places), watch=Watch())
 
             run_flow()  # the first flow of a process imports and connects
             flow, plain = [], []

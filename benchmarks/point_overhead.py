@@ -162,7 +162,6 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     repository = open_product(evaluation)
     os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
     with use_server(root / "scratch", verbose=False, announce=lambda _: None):
-        from coldrun.flows.evaluate import Control
         from coldrun.flows.history import run_history
 
         def conduct(which: list[str]) -> tuple[float, float]:
@@ -175,7 +174,7 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
                 mode="cold",
             )
             began, used = time.perf_counter(), cpu_seconds()
-            history = run_history(request, control=Control())
+            history = run_history(request)
             assert history.counts.points == len(which)
             runs = history.counts.runs
             return (time.perf_counter() - began) / runs, (cpu_seconds() - used) / runs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -21,8 +21,7 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from coldrun.tasks.history.history_plan import HistoryCommit
-    from coldrun.tasks.run.prepare import Evaluation
+    from coldrun.tasks.history.history_lifecycle import HistoryRequest
 
 
 @click.command(
@@ -43,10 +42,10 @@ Examples:
     "separated by commas, or NEW: those after the newest measured one.",
 )
 @click.option(
-    "--every", type=click.IntRange(min=1), default=1, help="Keep every so many, and the newest."
+    "--every", type=click.IntRange(min=1), default=1, help="Keep every Nth commit, and the newest."
 )
 @click.option(
-    "--max", "at_most", type=click.IntRange(min=1), help="At most so many, spread evenly."
+    "--max", "at_most", type=click.IntRange(min=1), help="Keep at most N commits, spread evenly."
 )
 @click.option(
     "--since", type=click.DateTime(["%Y-%m-%d"]), help="Leave out what was committed before."
@@ -99,37 +98,48 @@ def command(
     measured · 130 interrupted
     """
     from coldrun.cli.history_commands import command_line, conduct_and_report
-    from coldrun.tasks.history.history_lifecycle import (
-        HistoryRequest,
-        choose_arm,
-        require_product_arm,
-    )
-    from coldrun.tasks.history.history_plan import thin_out
-    from coldrun.tasks.lib.errors import UsageError
-    from coldrun.tasks.run.prepare import load_evaluation
+    from coldrun.tasks.history.history_requests import request_backfill
 
-    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
-    require_product_arm(evaluation.config)
-    arm = choose_arm(evaluation.config, arm_name)
-    found = _select(evaluation, warehouse, commits, is_first_parent=is_first_parent)
+    mode: Literal["cold", "reuse"] = "cold" if cold else "reuse"
+    day = since and since.date()
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
-    if not found:
+    request = request_backfill(
+        config_path,
+        commits,
+        warehouse=warehouse,
+        scratch=scratch,
+        every=every,
+        at_most=at_most,
+        since=day,
+        is_first_parent=is_first_parent,
+        arm=arm_name,
+        mode=mode,
+        repo=repo,
+    )
+    if request is None:
         outputs.people.print("nothing new: the newest commit was measured; nothing is executed")
         return
-    kept = thin_out(found, every=every, at_most=at_most, since=since and since.date())
-    if not kept:
-        raise UsageError(f"--since leaves none of the {len(found)} commits; choose an earlier day")
     if dry_run:
-        _print_plan(evaluation, warehouse, kept, outputs)
+        _print_plan(request, outputs)
         return
-    request = HistoryRequest(
-        kind="backfill",
-        evaluation=evaluation,
-        warehouse=warehouse,
-        commits=kept,
-        arm=arm,
-        mode="cold" if cold else "reuse",
-    )
+
+    def run() -> None:
+        from coldrun.flows.history import backfill
+
+        backfill(
+            str(config_path.resolve()),
+            commits,
+            warehouse=str(warehouse),
+            scratch=str(scratch),
+            arm=arm_name,
+            mode=mode,
+            every=every,
+            at_most=at_most,
+            since=None if day is None else day.isoformat(),
+            is_first_parent=is_first_parent,
+            repo=repo,
+        )
+
     again = command_line(
         "backfill",
         config_path,
@@ -137,45 +147,22 @@ def command(
         {
             "--every": every if every > 1 else None,
             "--max": at_most,
-            "--since": since and since.date(),
+            "--since": day,
             "--all": not is_first_parent,
             "--cold": cold,
         },
     )
-    sys.exit(conduct_and_report(request, outputs=outputs, svg_file=svg_file, again=again))
+    sys.exit(conduct_and_report(run, request, outputs=outputs, svg_file=svg_file, again=again))
 
 
-def _select(
-    evaluation: Evaluation, warehouse: Path, text: str, *, is_first_parent: bool
-) -> tuple[HistoryCommit, ...]:
-    from coldrun.tasks.history.commits import (
-        NEW,
-        list_new,
-        open_product,
-        product_tip,
-        require_product,
-        select_commits,
-    )
-
-    if text != NEW:
-        return select_commits(open_product(evaluation), text, is_first_parent=is_first_parent)
-    from coldrun.tasks.history.history_lifecycle import measured_before
-
-    repository = open_product(evaluation, update=True)
-    tip = product_tip(repository, require_product(evaluation))
-    return list_new(repository, tip, measured_before(evaluation, warehouse))
-
-
-def _print_plan(
-    evaluation: Evaluation, warehouse: Path, commits: tuple[HistoryCommit, ...], outputs: Outputs
-) -> None:
+def _print_plan(request: HistoryRequest, outputs: Outputs) -> None:
     from coldrun.tasks.history.history_lifecycle import estimate_history
     from coldrun.tasks.history.history_plan import build_nodes
     from coldrun.tasks.history.render_plan import plan_lines, plan_values
     from coldrun.tasks.report.markdown import bullets
 
-    nodes = build_nodes(commits)
-    estimate = estimate_history(evaluation, warehouse, nodes)
+    nodes = build_nodes(request.commits)
+    estimate = estimate_history(request.evaluation, request.warehouse, nodes)
     lines = list(plan_lines(nodes, estimate))
     console = outputs.people
     for line in lines:

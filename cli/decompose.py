@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Literal
 
 import click
 
@@ -69,28 +70,38 @@ def command(
     measured · 130 interrupted
     """
     from coldrun.cli.history_commands import command_line, conduct_and_report
-    from coldrun.tasks.history.commits import list_range, open_product
-    from coldrun.tasks.history.history_lifecycle import (
-        HistoryRequest,
-        choose_arm,
-        require_product_arm,
-    )
-    from coldrun.tasks.run.prepare import load_evaluation
+    from coldrun.tasks.history.history_requests import request_decomposition
 
-    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
-    require_product_arm(evaluation.config)
-    arm = choose_arm(evaluation.config, arm_name)
-    commits = list_range(open_product(evaluation), from_revision, to_revision)
-    request = HistoryRequest(
-        kind="decompose",
-        evaluation=evaluation,
+    mode: Literal["cold", "reuse"] = "reuse" if reuse else "cold"
+    request = request_decomposition(
+        config_path,
+        from_revision,
+        to_revision,
         warehouse=warehouse,
-        commits=commits,
-        arm=arm,
-        mode="reuse" if reuse else "cold",
+        scratch=scratch,
+        arm=arm_name,
         is_whole=is_whole,
+        mode=mode,
         trials=trials,
+        repo=repo,
     )
+
+    def run() -> None:
+        from coldrun.flows.history import decompose
+
+        decompose(
+            str(config_path.resolve()),
+            from_revision,
+            to_revision,
+            warehouse=str(warehouse),
+            scratch=str(scratch),
+            arm=arm_name,
+            mode=mode,
+            is_whole=is_whole,
+            trials=trials,
+            repo=repo,
+        )
+
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     again = command_line(
         "decompose",
@@ -98,4 +109,4 @@ def command(
         {"--from": from_revision, "--to": to_revision, "--arm": arm_name, "--repo": repo},
         {"--trials": trials, "--all": is_whole, "--reuse": reuse},
     )
-    sys.exit(conduct_and_report(request, outputs=outputs, svg_file=svg_file, again=again))
+    sys.exit(conduct_and_report(run, request, outputs=outputs, svg_file=svg_file, again=again))

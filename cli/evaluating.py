@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import shlex
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from coldrun.cli.options import Outputs, given_words, resume_command
 from coldrun.tasks.lib.errors import ColdrunError
 
 if TYPE_CHECKING:
-    from coldrun.flows.evaluate import Control
     from coldrun.flows.prefect_server import ServerHandle
+    from coldrun.tasks.history.campaign import PointEvent
     from coldrun.tasks.judge.build_report import BuiltReport
     from coldrun.tasks.judge.report_model import Report
-    from coldrun.tasks.report.progress import Display
+    from coldrun.tasks.lib.watch import Watch
     from coldrun.tasks.run.prepare import Evaluation
     from coldrun.tasks.run.run_lifecycle import RunRequest
 
 INTERRUPTED = 130
-
-Value = TypeVar("Value")
 
 
 class InterruptedRunError(ColdrunError):
@@ -37,6 +35,7 @@ def evaluate_and_report(
     request: RunRequest,
     *,
     revision: str | None,
+    repo: str | None,
     outputs: Outputs,
     is_full: bool = False,
 ) -> int:
@@ -45,55 +44,79 @@ def evaluate_and_report(
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
 
-    from coldrun.tasks.run.run_lifecycle import check_request, revision_to_resume
+    from coldrun.tasks.run.manifest import new_run_id
+    from coldrun.tasks.run.run_lifecycle import (
+        check_request,
+        find_resumable,
+        revision_to_resume,
+    )
 
     check_request(evaluation, request, revision=revision)
-    if request.mode == "resume" and revision is None:
-        revision = revision_to_resume(request)
+    if request.mode == "resume":
+        run_id = find_resumable(request.warehouse, request.resume)
+        revision = revision or revision_to_resume(request)
+    else:
+        run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-    def run(control: Control, display: Display) -> BuiltReport:
+    def run() -> None:
         from coldrun.flows.evaluate import evaluate
 
-        asked = replace(request, on_progress=display.update)
-        return evaluate(evaluation, asked, revision=revision, control=control)
+        evaluate(
+            str(evaluation.config_path),
+            revision,
+            request.mode,
+            warehouse=str(request.warehouse),
+            scratch=str(evaluation.scratch),
+            resume=request.resume,
+            run_id=run_id,
+            trials=request.trials,
+            repo=repo,
+        )
 
-    built = run_flow(
+    built: BuiltReport = run_flow(
         run,
+        awaits=run_id,
         scratch=evaluation.scratch,
         outputs=outputs,
         on_landed=lambda built: print_report_outputs(built.report, outputs, is_full=is_full),
-        lost=lost_run,
+        lost=lambda watch: lost_run(watch, evaluation.config_path),
     )
     return exit_code_of(built.report, evaluation.config_path, outputs)
 
 
 def run_flow(
-    run: Callable[[Control, Display], Value],
+    run: Callable[[], object],
     *,
+    awaits: str,
     scratch: Path,
     outputs: Outputs,
-    on_landed: Callable[[Value], None] = lambda _: None,
-    lost: Callable[[Control], BaseException],
-) -> Value:
+    on_event: Callable[[PointEvent], None] = lambda _: None,
+    on_landed: Callable[[Any], None] = lambda _: None,
+    lost: Callable[[Watch], BaseException],
+) -> Any:
     """Call `run` with a Prefect server at hand, progress on stderr, and Ctrl-C as a stop.
 
     Args:
-        run: Runs the flow and gives its value.
+        run: Calls the flow.
+        awaits: What the watch calls the flow's result: a run's id, or a kind.
         scratch: The scratch folder.
         outputs: Where notes go.
-        on_landed: Called once with the value, as soon as everything has landed: a report is
+        on_event: Told of each point of a history.
+        on_landed: Called once with the result, as soon as everything has landed: a report is
             printed before the orchestrator has come to its end.
         lost: What to raise when it was stopped, and what had finished could not land in time.
 
     Returns:
-        What `run` gave; of an interrupted run, with what had finished.
+        The result; of an interrupted run, with what had finished.
     """
+    from coldrun.tasks.lib.watch import Watch, watching
     from coldrun.tasks.report.progress import show_progress
 
-    told: list[Value] = []
+    told: list[Any] = []
 
-    def tell(value: Value) -> None:
-        if not told:
+    def tell() -> None:
+        value = watch.results.get(awaits)
+        if value is not None and not told:
             told.append(value)
             display.close()
             on_landed(value)
@@ -101,30 +124,29 @@ def run_flow(
     with (
         show_progress(outputs.notes) as display,
         prefect_server(scratch, display.note, verbose=outputs.verbose) as server,
+        watching(
+            Watch(on_phase=display.phase, on_progress=display.update, on_event=on_event)
+        ) as watch,
     ):
-        from coldrun.flows.evaluate import Control
         from coldrun.flows.quiet import FlowInterrupted
         from coldrun.flows.quiet import run_flow as call_flow
 
-        control = Control(on_phase=display.phase, on_landed=tell)
         try:
-            value = call_flow(server, lambda: run(control, display), control=control)
-        except FlowInterrupted as interruption:
-            if interruption.value is None:
-                raise lost(control) from None
-            value = interruption.value
-        tell(value)
-    return value
+            call_flow(server, run, watch=watch, on_poll=tell)
+        except FlowInterrupted:
+            if awaits not in watch.results:
+                raise lost(watch) from None
+        tell()
+    return watch.results.get(awaits)
 
 
-def lost_run(control: Control) -> BaseException:
+def lost_run(watch: Watch, config_path: Path) -> BaseException:
     """What is raised when a run was stopped and could not land."""
-    if control.started is None:
+    if watch.run_id is None:
         return KeyboardInterrupt()
-    config_path = control.started.evaluation.config_path
     return InterruptedRunError(
         "interrupted before the answers could land; they are kept, continue with: "
-        + resume_command(config_path, control.started.run_id)
+        + resume_command(config_path, watch.run_id)
     )
 
 

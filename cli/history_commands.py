@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,11 +16,9 @@ from coldrun.cli.options import Function, Outputs, check_output, write_output
 from coldrun.tasks.lib.plain_text import counted, cut_text
 
 if TYPE_CHECKING:
-    from coldrun.flows.evaluate import Control
     from coldrun.tasks.history.campaign import PointEvent
     from coldrun.tasks.history.history_lifecycle import HistoryRequest
     from coldrun.tasks.history.history_model import History
-    from coldrun.tasks.report.progress import Display
 
 
 def chart_option(function: Function) -> Function:
@@ -35,29 +33,28 @@ def chart_option(function: Function) -> Function:
 
 
 def conduct_and_report(
-    request: HistoryRequest, *, outputs: Outputs, svg_file: str | None, again: str
+    run: Callable[[], object],
+    request: HistoryRequest,
+    *,
+    outputs: Outputs,
+    svg_file: str | None,
+    again: str,
 ) -> int:
     """Conduct a history, print its report, and give the exit code.
 
     Args:
+        run: Calls the flow.
         request: What is asked for.
         outputs: Where the report goes.
         svg_file: Where the chart goes, if anywhere.
         again: The command that continues it.
     """
-    teller = PointTeller(outputs.notes, len(request.commits))
-
-    def run(control: Control, display: Display) -> History:
-        from coldrun.flows.history import run_history
-
-        return run_history(
-            request, control=control, on_progress=display.update, on_event=teller.tell
-        )
-
-    history = run_flow(
+    history: History = run_flow(
         run,
+        awaits="history",
         scratch=request.evaluation.scratch,
         outputs=outputs,
+        on_event=PointTeller(outputs.notes, len(request.commits)).tell,
         on_landed=lambda history: report_history(history, outputs=outputs, svg_file=svg_file),
         lost=lambda _: InterruptedRunError(
             f"interrupted; what was measured is kept, continue with: {again}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import sys
@@ -26,10 +27,8 @@ if TYPE_CHECKING:
 
     from rich.console import Console
 
-    from coldrun.flows.evaluate import Control
     from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest
     from coldrun.tasks.judge.build_report import BuiltReport
-    from coldrun.tasks.report.progress import Display
     from coldrun.tasks.run.prepare import Evaluation
     from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 
@@ -191,19 +190,30 @@ def _evaluator(
         evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
     ) -> BuiltReport:
         from coldrun.cli.evaluating import lost_run, run_flow
+        from coldrun.tasks.run.manifest import new_run_id
 
-        def run(control: Control, display: Display) -> BuiltReport:
-            from coldrun.flows.evaluate import evaluate
+        run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-            control.on_start = guard
-            return evaluate(
-                evaluation,
-                replace(asked, on_progress=display.update),
-                revision=request.revision,
-                control=control,
-            )
+        def run() -> None:
+            from coldrun.flows.evaluate import answer
+            from coldrun.tasks.run.live_run import keep_live
+            from coldrun.tasks.run.prepare import prepare_evaluation_point
+            from coldrun.tasks.run.run_lifecycle import start_run
 
-        return run_flow(run, scratch=scratch, outputs=outputs, lost=lost_run)
+            point = prepare_evaluation_point(evaluation, request.revision)
+            started = start_run(evaluation, replace(asked, run_id=run_id), point=point)
+            guard(started)
+            keep_live(started)
+            answer(run_id, warehouse=str(asked.warehouse), scratch=str(scratch))
+
+        built: BuiltReport = run_flow(
+            run,
+            awaits=run_id,
+            scratch=scratch,
+            outputs=outputs,
+            lost=lambda watch: lost_run(watch, evaluation.config_path),
+        )
+        return built
 
     return evaluate_quietly
 

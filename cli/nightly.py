@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
 import json
 import os
@@ -23,9 +24,7 @@ from coldrun.cli.options import (
 from coldrun.tasks.lib.plain_text import counted
 
 if TYPE_CHECKING:
-    from coldrun.flows.evaluate import Control
     from coldrun.tasks.history.night import Night
-    from coldrun.tasks.report.progress import Display
 
 configs_argument = click.argument(
     "configs", metavar="[CONFIG]...", nargs=-1, type=click.Path(path_type=Path)
@@ -191,26 +190,23 @@ def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Output
     from coldrun.cli.evaluating import InterruptedRunError, run_flow
     from coldrun.cli.history_commands import PointTeller
 
-    def run(control: Control, display: Display) -> list[Night]:
-        from coldrun.flows.nights import run_once
+    def run() -> None:
+        from coldrun.flows.nights import NightFailedError, nightly
 
-        return run_once(
-            configs,
-            warehouse=warehouse,
-            scratch=scratch,
-            control=control,
-            on_progress=display.update,
-            on_event=PointTeller(outputs.notes, None).tell,
-        )
+        with contextlib.suppress(NightFailedError):  # the exit code says it
+            nightly([str(path) for path in configs], str(warehouse), str(scratch))
 
-    return run_flow(
+    nights: list[Night] = run_flow(
         run,
+        awaits="nights",
         scratch=scratch,
         outputs=outputs,
+        on_event=PointTeller(outputs.notes, None).tell,
         lost=lambda _: InterruptedRunError(
             "interrupted; what was measured is kept, the same command continues"
         ),
     )
+    return nights
 
 
 def _check_summary() -> None:

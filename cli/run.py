@@ -83,6 +83,6 @@ def command(
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     code = evaluate_and_report(
-        evaluation, request, revision=revision, outputs=outputs, is_full=is_full
+        evaluation, request, revision=revision, repo=repo, outputs=outputs, is_full=is_full
     )
     sys.exit(code)

@@ -6,7 +6,6 @@ import datetime as dt
 import hashlib
 import shlex
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,11 +24,7 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from coldrun.flows.evaluate import Control
-    from coldrun.tasks.freeze.freeze_panel import FrozenResult
     from coldrun.tasks.judge.build_report import BuiltReport
-    from coldrun.tasks.report.progress import Display
-    from coldrun.tasks.run.prepare import Evaluation
 
 PANEL_TASKS = 100
 """How many tasks are asked."""
@@ -142,7 +137,7 @@ def command(
     from coldrun.tasks.config import McpArm, parse_config
     from coldrun.tasks.lib.git.clone import is_url, open_source
     from coldrun.tasks.mine.pick_base import pick_base
-    from coldrun.tasks.run.run_lifecycle import RunRequest
+    from coldrun.tasks.run.manifest import new_run_id
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     console = outputs.people
@@ -173,45 +168,34 @@ def command(
         for line in text.splitlines():
             console.print_whole(f"  {line}", style="dim")
 
-    from coldrun.tasks.config import load_config
+    run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-    config = load_config(config_path)
+    def run() -> None:
+        from coldrun.flows.evaluate import try_repository
 
-    def on_frozen(result: FrozenResult) -> Evaluation:
-        from coldrun.tasks.freeze.lock import EvaluationFiles
-        from coldrun.tasks.freeze.write_panel import write_frozen
-        from coldrun.tasks.report.freeze_report import print_frozen
-        from coldrun.tasks.run.prepare import load_evaluation
-
-        if is_full:
-            print_frozen(config, result, console)
-            console.print()
-        now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-        files = EvaluationFiles(config_path)
-        write_frozen(files, result, force=True, had_runs=False, now=now)
-        return load_evaluation(config_path, scratch=scratch)
-
-    def run(control: Control, display: Display) -> BuiltReport:
-        from coldrun.flows.evaluate import Draft, try_repository
-
-        return try_repository(
-            Draft(name=name, config=config, config_dir=folder, scratch=scratch),
-            replace(RunRequest(warehouse=warehouse), on_progress=display.update),
-            on_frozen=on_frozen,
-            control=control,
+        try_repository(
+            str(config_path), warehouse=str(warehouse), scratch=str(scratch), run_id=run_id
         )
 
     def on_landed(built: BuiltReport) -> None:
+        if is_full:
+            from coldrun.tasks.config import load_config
+            from coldrun.tasks.lib.watch import current_watch
+            from coldrun.tasks.report.freeze_report import print_frozen
+
+            print_frozen(load_config(config_path), current_watch().results["frozen"], console)
+            console.print()
         print_report_outputs(built.report, outputs, is_full=is_full)
         again = ["coldrun", "run", str(config_path), *given_words("warehouse", "scratch")]
         console.print_command("To repeat:", shlex.join(again))
 
-    built = run_flow(
+    built: BuiltReport = run_flow(
         run,
+        awaits=run_id,
         scratch=scratch,
         outputs=outputs,
         on_landed=on_landed,
-        lost=lost_run,
+        lost=lambda watch: lost_run(watch, config_path),
     )
     sys.exit(exit_code_of(built.report, config_path, outputs))
 

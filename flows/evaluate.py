@@ -1,205 +1,174 @@
-"""The flow of one evaluation: check out → plan → ask in shards → land and analyse."""
+"""The flows of one evaluation: check out → plan → ask in shards → land → judge → publish.
+
+Parameters and results are plain: paths, names and ids. What a stage needs it reads from the run's
+manifest, so any process can run it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from typing import Any
 
-import polars  # noqa: F401 - what the report needs, imported while the server starts
-import scipy.optimize
-import scipy.sparse  # noqa: F401
-from prefect import flow
-from prefect.futures import PrefectFuture
-from prefect.task_runners import TaskRunner, ThreadPoolTaskRunner
-from prefect.utilities.annotations import quote
+from prefect import flow, runtime
+from prefect.artifacts import create_link_artifact, create_table_artifact
+from prefect.task_runners import ProcessPoolTaskRunner, TaskRunner, ThreadPoolTaskRunner
 
-from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.freeze_panel import FrozenResult
+from coldrun.tasks.config import load_config
 from coldrun.tasks.freeze.stage import freeze_stage
-from coldrun.tasks.judge.build_report import BuiltReport
-from coldrun.tasks.judge.stage import land_stage
-from coldrun.tasks.lib.records import Point
+from coldrun.tasks.judge.load_run import load_report
+from coldrun.tasks.judge.stage import judge_stage
+from coldrun.tasks.lib.git.clone import is_url
+from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.stage import mine_stage
-from coldrun.tasks.run.execute import Shard
-from coldrun.tasks.run.prepare import Evaluation
-from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
-from coldrun.tasks.run.stage import ask_stage, check_out_stage, plan_stage
-
-Value = TypeVar("Value")
-
-
-def unseen(value: Value) -> Value:
-    """Pass a value to a stage, or out of a flow, by reference: Prefect neither walks through it
-    nor stores it."""
-    return cast("Value", quote(value))
+from coldrun.tasks.run.live_run import end_run, find_run, list_shards
+from coldrun.tasks.run.run_lifecycle import Mode
+from coldrun.tasks.run.stage import (
+    ask_stage,
+    check_out_stage,
+    fetch_stage,
+    land_stage,
+    plan_stage,
+)
 
 
-def seen(value: Value) -> Value:
-    """The value that a flow returned as `unseen`."""
-    return value.unwrap() if isinstance(value, quote) else value
+def run_name() -> str:
+    """The name of a flow run in Prefect's interface: kind, evaluation, commit."""
+    given = runtime.flow_run.parameters
+    words = [str(runtime.flow_run.flow_name), Path(str(given["evaluation"])).stem]
+    words += [str(given[name])[:12] for name in ("commit", "commits") if given.get(name)]
+    return " ".join(words)
 
 
-def make_runner(config: Config) -> TaskRunner[PrefectFuture[Any]]:
-    """Threads, as many as the configuration allows."""
-    runner: Any = ThreadPoolTaskRunner(max_workers=config.run.concurrency)
-    return cast("TaskRunner[PrefectFuture[Any]]", runner)
-
-
-@dataclass(slots=True)
-class Control:
-    """A hold on the running flow, for whoever shows it or may have to stop it.
-
-    Attributes:
-        started: The run that is being asked.
-        is_stopping: It was told to stop.
-        on_start: Told of each run before it asks.
-        on_phase: Told what begins, in a word or two.
-        landed: What the flow will return, once all of it is in the warehouse.
-        on_landed: Told of that in the main thread.
-    """
-
-    started: StartedRun | None = None
-    is_stopping: bool = False
-    on_start: Callable[[StartedRun], None] = lambda _: None
-    on_phase: Callable[[str], None] = lambda _: None
-    landed: Any = None
-    on_landed: Callable[[Any], None] = lambda _: None
-
-    def stop(self) -> None:
-        """Take no further questions; what finished is landed."""
-        self.is_stopping = True
-        if self.started is not None:
-            self.started.run.stop()
-
-    def tell_landed(self) -> None:
-        """Tell what has landed, if anything has."""
-        if self.landed is not None:
-            self.on_landed(self.landed)
-
-    def begin(self, started: StartedRun) -> None:
-        """Take hold of a run that is about to ask."""
-        self.started = started
-        self.on_phase("starting")
-        self.on_start(started)
-        if self.is_stopping:
-            started.run.stop()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
-    """A configuration that is not frozen yet."""
-
-    name: str
-    config: Config
-    config_dir: Path
-    scratch: Path
-
-
-def evaluate(
-    evaluation: Evaluation,
-    request: RunRequest,
+@flow(name="evaluate", flow_run_name=run_name, persist_result=False)
+def evaluate(  # noqa: PLR0913 - what a deployment can set
+    evaluation: str,
+    commit: str | None = None,
+    mode: Mode = "cold",
     *,
-    revision: str | None = None,
-    control: Control | None = None,
-) -> BuiltReport:
-    """Run one evaluation as a Prefect flow.
-
-    Raises:
-        ColdrunError: What stopped it; answers that had finished are kept and can be resumed.
-    """
-    held = control or Control()
-
-    @flow(
-        name="evaluate",
-        flow_run_name=f"evaluate {evaluation.frozen.name}",
-        task_runner=make_runner(evaluation.config),
-        persist_result=False,
-        validate_parameters=False,
-    )
-    def evaluate_flow(config: str, panel_digest: str, mode: str, commit: str | None) -> BuiltReport:
-        del config, panel_digest, mode
-        if evaluation.config.product is not None:
-            held.on_phase("checking out")
-        point: Point | None = check_out_stage(unseen(evaluation), commit)
-        return unseen(ask_and_land(evaluation, request, point=point, control=held))
-
-    return seen(
-        evaluate_flow(str(evaluation.config_path), evaluation.frozen.digest, request.mode, revision)
-    )
-
-
-def try_repository(
-    draft: Draft,
-    request: RunRequest,
-    *,
-    on_frozen: Callable[[FrozenResult], Evaluation],
-    control: Control | None = None,
-) -> BuiltReport:
-    """Mine, freeze and evaluate in one flow.
+    warehouse: str,
+    scratch: str,
+    resume: str | None = None,
+    run_id: str | None = None,
+    trials: int | None = None,
+    repo: str | None = None,
+    always_executed: Sequence[str] = (),
+) -> str:
+    """Run one evaluation.
 
     Args:
-        draft: The configuration that was chosen for the repository.
-        on_frozen: Shows and writes what was frozen, and gives the evaluation that rests on it.
+        evaluation: The path of its configuration, frozen.
+        commit: The product's commit; left out, as configured.
+        mode: `cold`, `reuse`, or `resume` with the run to continue.
+        warehouse: Where results go.
+        scratch: Where clones and checkouts go.
+        resume: The id of the run to continue.
+        run_id: The id of a new run; left out, it is made.
+        trials: How often everything is asked, in place of what is configured.
+        repo: The panel's repository, in place of what is configured.
+        always_executed: Arms that are executed even with `reuse`.
 
-    Raises:
-        ColdrunError: As `evaluate`, and what mining and freezing refuse.
+    Returns:
+        The id of the run, which has landed and is judged.
     """
-    held = control or Control()
-
-    @flow(
-        name="try",
-        flow_run_name=f"try {draft.name}",
-        task_runner=make_runner(draft.config),
-        persist_result=False,
-        validate_parameters=False,
+    product = load_config(Path(evaluation)).product
+    if product is not None and is_url(product.repo):
+        fetch_stage(evaluation, scratch)
+    point = check_out_stage(evaluation, commit, scratch) if product is not None else None
+    request = {
+        "warehouse": warehouse,
+        "mode": mode,
+        "resume": resume,
+        "run_id": run_id,
+        "trials": trials,
+        "repo": repo,
+        "always_executed": list(always_executed),
+    }
+    return publish(
+        answer_run(plan_stage(evaluation, point, request, scratch), warehouse, scratch), warehouse
     )
-    def try_flow(repository: str, base: str | None, head: str) -> BuiltReport:
-        del repository, base, head
-        held.on_phase("mining")
-        panel = unseen(draft.config.panel)
-        mined = mine_stage(panel, unseen(draft.config_dir), unseen(draft.scratch))
-        frozen = freeze_stage(unseen(draft.config), unseen(mined))
-        return unseen(ask_and_land(on_frozen(frozen), request, point=None, control=held))
-
-    panel = draft.config.panel
-    return seen(try_flow(panel.repo or "", panel.base, panel.head))
 
 
-def ask_and_land(
-    evaluation: Evaluation, request: RunRequest, *, point: Point | None, control: Control
-) -> BuiltReport:
-    """The part of the flow that every point goes through; called within a flow run."""
-    started: StartedRun = plan_stage(unseen(evaluation), unseen(request), unseen(point))
-    control.begin(started)
+@flow(name="try", flow_run_name=run_name, persist_result=False)
+def try_repository(evaluation: str, *, warehouse: str, scratch: str, run_id: str) -> str:
+    """Mine, freeze and evaluate what a configuration names.
+
+    Returns:
+        The id of the run, which has landed and is judged.
+    """
+    mined = mine_stage(evaluation, scratch)
+    freeze_stage(evaluation, mined)
+    request = {"warehouse": warehouse, "run_id": run_id, "always_executed": []}
+    return publish(
+        answer_run(plan_stage(evaluation, None, request, scratch), warehouse, scratch), warehouse
+    )
+
+
+@flow(name="answer", persist_result=False)
+def answer(run_id: str, *, warehouse: str, scratch: str) -> str:
+    """Ask, land and judge a run that was planned elsewhere; gives its id."""
+    return answer_run(run_id, warehouse, scratch)
+
+
+def answer_run(run_id: str, warehouse: str, scratch: str) -> str:
+    """The part of a flow that every planned run goes through."""
+    watch = current_watch()
     try:
-        _ask_all(started)
+        _ask_all(run_id, warehouse, scratch)
+        watch.on_phase("judging")
+        land_stage(warehouse, run_id, scratch)
+        judge_stage(warehouse, run_id, scratch)
     except BaseException:
-        started.abandon()
+        end_run(run_id, is_abandoned=True)
         raise
-    control.on_phase("judging")
-    control.landed = land_stage(unseen(started))
-    return cast("BuiltReport", control.landed)
+    return run_id
 
 
-def _ask_all(started: StartedRun) -> None:
-    shards = started.shards()
-    futures = [
-        ask_stage.submit(unseen(started.run), unseen(shard), label=shard_label(shard))
-        for shard in shards
-    ]
+def _ask_all(run_id: str, warehouse: str, scratch: str) -> None:
+    started = find_run(Path(warehouse), run_id, Path(scratch))
+    settings = started.evaluation.config.run
     failure: BaseException | None = None
-    for future in futures:
-        try:
-            future.result()
-        except Exception as error:  # noqa: BLE001 - raised again once all shards have stopped
-            failure = failure or error
-            started.run.stop()
+    with make_runner(settings.runner, settings.concurrency) as runner:
+        futures = [
+            runner.submit(
+                ask_stage.with_options(
+                    tags={f"evaluation:{started.manifest.name}", f"arm:{shard.arm.name}"},
+                ),
+                {"warehouse": warehouse, "run_id": run_id, "number": number, "scratch": scratch},
+            )
+            for number, shard in zip(
+                list_shards(Path(warehouse), run_id), started.shards(), strict=True
+            )
+        ]
+        for future in futures:
+            try:
+                future.result()
+            except Exception as error:  # noqa: BLE001 - raised again once all shards have stopped
+                failure = failure or error
+                started.run.stop()
     if failure is not None:
         raise failure
 
 
-def shard_label(shard: Shard) -> str:
-    """How a shard is called in Prefect's interface."""
-    return f"ask · {shard.arm.name} · {shard.number} of {shard.of}"
+def make_runner(kind: str, concurrency: int) -> TaskRunner[Any]:
+    """Prefect's runner of a kind: threads of this process, or processes."""
+    make = ProcessPoolTaskRunner if kind == "processes" else ThreadPoolTaskRunner
+    return make(max_workers=concurrency)
+
+
+def publish(run_id: str, warehouse: str) -> str:
+    """Show a run in Prefect's interface: its arms as a table, and a link to its rows."""
+    # the run has landed; what shows it may fail
+    with contextlib.suppress(Exception):
+        built = current_watch().results.get(run_id) or load_report(Path(warehouse), run_id)
+        rows = [
+            {"arm": arm.name, "role": arm.role, "n": arm.n}
+            | {name: round(part.value, 4) for name, part in arm.measures.items()}
+            for arm in built.report.arms
+        ]
+        key = f"run-{run_id}"
+        create_table_artifact(key=key, table=rows, description=built.report.verdict)
+        file = Path(warehouse).resolve() / "runs" / f"{run_id}.parquet"
+        create_link_artifact(key=f"{key}-rows", link=file.as_uri(), link_text=run_id)
+    return run_id

@@ -1,82 +1,149 @@
-"""The flow of a history: one stage per point, one after the other.
+"""The flows of a history: `backfill` and `decompose`, each point a run of the flow `evaluate`.
 
-A point is one Prefect task run and no sub-flow, which would cost 0.3 s more for each; its shards
-are threads within the stage. Points run one after the other, because a point that shares the
-machine with another would not be comparable.
+Points run one after the other: a point that shares the machine with another is not comparable.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
-from typing import cast
+import datetime as dt
+from pathlib import Path
+from typing import Any, Literal
 
 from prefect import flow
 
-from coldrun.flows.evaluate import Control, unseen
-from coldrun.tasks.history.campaign import PointEvent
+from coldrun.flows.evaluate import evaluate, run_name
 from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
 from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.history_requests import request_backfill, request_decomposition
 from coldrun.tasks.history.measure_point import PointRequest
-from coldrun.tasks.history.stage import point_stage
+from coldrun.tasks.judge.land_judgement import report_of
 from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.lib.watch import current_watch
+
+HISTORY = "history"
+"""What the watch calls the report of the last history."""
 
 
-def run_history(
-    request: HistoryRequest,
+@flow(name="backfill", flow_run_name=run_name, persist_result=False)
+def backfill(  # noqa: PLR0913 - what a deployment can set
+    evaluation: str,
+    commits: str = "NEW",
     *,
-    control: Control,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    on_event: Callable[[PointEvent], None] = lambda _: None,
-) -> History:
-    """Conduct a history as a Prefect flow.
+    warehouse: str,
+    scratch: str,
+    arm: str | None = None,
+    mode: Literal["cold", "reuse"] = "reuse",
+    every: int = 1,
+    at_most: int | None = None,
+    since: str | None = None,
+    is_first_parent: bool = True,
+    repo: str | None = None,
+) -> str:
+    """Evaluate many commits of the product; parameters as of `coldrun backfill`.
 
-    Raises:
-        ColdrunError: What would fail at every point; points that were measured stay.
+    Returns:
+        The id of the history; empty when nothing is new.
     """
-    kind, name = request.kind, request.evaluation.frozen.name
-
-    @flow(
-        name=kind,
-        flow_run_name=f"{kind} {name}",
-        persist_result=False,
-        validate_parameters=False,
+    request = request_backfill(
+        Path(evaluation),
+        commits,
+        warehouse=Path(warehouse),
+        scratch=Path(scratch),
+        every=every,
+        at_most=at_most,
+        since=None if since is None else dt.date.fromisoformat(since),
+        is_first_parent=is_first_parent,
+        arm=arm,
+        mode=mode,
+        repo=repo,
     )
-    def history_flow(config: str, panel_digest: str, commits: int, arm: str) -> History:
-        del config, panel_digest, commits, arm
-        control.landed = conduct_within_flow(
-            request, control=control, on_progress=on_progress, on_event=on_event
-        )
-        return cast("History", control.landed)
-
-    return history_flow(
-        str(request.evaluation.config_path),
-        request.evaluation.frozen.digest,
-        len(request.commits),
-        request.arm,
-    )
+    return "" if request is None else _conduct(request)
 
 
-def conduct_within_flow(
-    request: HistoryRequest,
+@flow(name="decompose", flow_run_name=run_name, persist_result=False)
+def decompose(  # noqa: PLR0913 - what a deployment can set
+    evaluation: str,
+    from_revision: str,
+    to_revision: str,
     *,
-    control: Control,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    on_event: Callable[[PointEvent], None] = lambda _: None,
-) -> History:
-    """Conduct a history in a flow run that is already there, a stage per point."""
+    warehouse: str,
+    scratch: str,
+    arm: str | None = None,
+    mode: Literal["cold", "reuse"] = "cold",
+    is_whole: bool = False,
+    trials: int | None = None,
+    repo: str | None = None,
+    known: dict[str, str] | None = None,
+) -> str:
+    """Attribute a change to the commits between two points; parameters as of `coldrun decompose`.
 
-    def measure(ask: PointRequest) -> Report:
-        control.on_phase("checking out")
-        return point_stage(unseen(ask), label=ask.label)
+    Args:
+        known: Commits that were executed for this very history, with the ids of their runs.
 
-    hooks = replace(
-        request.hooks,
-        measure=measure,
-        on_start=control.begin,
-        on_progress=on_progress,
-        on_event=on_event,
-        is_stopping=lambda: control.is_stopping,
+    Returns:
+        The id of the history.
+    """
+    request = request_decomposition(
+        Path(evaluation),
+        from_revision,
+        to_revision,
+        warehouse=Path(warehouse),
+        scratch=Path(scratch),
+        arm=arm,
+        is_whole=is_whole,
+        mode=mode,
+        trials=trials,
+        repo=repo,
+        known=known,
     )
-    return conduct_history(replace(request, hooks=hooks))
+    return _conduct(request)
+
+
+def run_history(request: HistoryRequest) -> History:
+    """Conduct what a request says as a flow run, or a subflow run where one is under way."""
+    options: dict[str, Any] = {
+        "warehouse": str(request.warehouse),
+        "scratch": str(request.evaluation.scratch),
+        "arm": request.arm,
+        "mode": request.mode,
+        "repo": request.repo,
+    }
+    path = str(request.evaluation.config_path)
+    names = [commit.commit for commit in request.commits]
+    if request.kind == "backfill":
+        backfill(path, ",".join(names), **options)
+    else:
+        decompose(
+            path,
+            names[0],
+            names[-1],
+            is_whole=request.is_whole,
+            trials=request.trials,
+            known=dict(request.known),
+            **options,
+        )
+    history: History = current_watch().results[HISTORY]
+    return history
+
+
+def _conduct(request: HistoryRequest) -> str:
+    history = conduct_history(request, _measure_as_run)
+    current_watch().results[HISTORY] = history
+    return history.run_id
+
+
+def _measure_as_run(ask: PointRequest) -> Report:
+    asked = ask.request
+    run_id = evaluate.with_options(flow_run_name=ask.label.replace("{", "(").replace("}", ")"))(
+        str(ask.evaluation.config_path),
+        ask.commit,
+        asked.mode,
+        warehouse=str(asked.warehouse),
+        scratch=str(ask.evaluation.scratch),
+        resume=asked.resume,
+        run_id=asked.run_id,
+        trials=asked.trials,
+        repo=ask.repo,
+        always_executed=sorted(asked.always_executed),
+    )
+    return report_of(asked.warehouse, run_id).report

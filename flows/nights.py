@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import datetime as dt
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
 
-from prefect import flow, task
+from prefect import flow
 from prefect.artifacts import create_markdown_artifact
 from prefect.automations import Automation
-from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import (
     ConcurrencyLimitConfig,
     ConcurrencyLimitStrategy,
@@ -32,20 +31,16 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
 
-from coldrun.flows.evaluate import Control, unseen
-from coldrun.flows.history import conduct_within_flow
-from coldrun.tasks.history.campaign import PointEvent
-from coldrun.tasks.history.commits import open_product
-from coldrun.tasks.history.history_lifecycle import HistoryRequest
-from coldrun.tasks.history.history_model import History
+from coldrun.flows.history import run_history
+from coldrun.tasks.history.commits import require_product
 from coldrun.tasks.history.night import Night, evaluate_night, failed_night, publish_nights
 from coldrun.tasks.lib.errors import ColdrunError
 from coldrun.tasks.lib.git.clone import is_url
-from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.machine.file_locks import try_lock
-from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.manifest import new_run_id
-from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.run.prepare import load_evaluation
+from coldrun.tasks.run.stage import fetch_stage
 
 DEPLOYMENT: Final = "nightly"
 AUTOMATION: Final = "coldrun: nights without a heartbeat have crashed"
@@ -60,63 +55,30 @@ class NightFailedError(ColdrunError):
     exit_code = 5
 
 
-@task(
-    name="fetch",
-    task_run_name="fetch",
-    retry_delay_seconds=[5, 30],
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
-def fetch_stage(evaluation: Evaluation) -> Repository:
-    """Open the product's repository, fetched where it is named by URL."""
-    return open_product(evaluation, update=True)
-
-
-def fetch_with_retries(evaluation: Evaluation) -> Repository:
-    """The only stage that is retried, and only over a network, which may come back."""
-    product = evaluation.config.product
-    retries = 2 if product is not None and is_url(product.repo) else 0
-    return fetch_stage.with_options(retries=retries)(unseen(evaluation))
-
-
-def run_nights(
-    configs: Sequence[Path],
-    *,
-    warehouse: Path,
-    scratch: Path,
-    control: Control | None = None,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    on_event: Callable[[PointEvent], None] = lambda _: None,
-) -> list[Night]:
+def run_nights(configs: Sequence[Path], *, warehouse: Path, scratch: Path) -> list[Night]:
     """Evaluate every configuration, within a flow run; one that fails does not stop the others.
 
     Returns:
         One for each configuration, in order; empty when another night holds the warehouse.
     """
-    held = control or Control()
-
-    def conduct(request: HistoryRequest) -> History:
-        return conduct_within_flow(
-            request, control=held, on_progress=on_progress, on_event=on_event
-        )
-
     nights: list[Night] = []
     with hold_night(warehouse) as is_mine:
         if not is_mine:
             return []
         for path in configs:
-            if held.is_stopping:
+            if current_watch().is_stopping:
                 break
             try:
                 evaluation = load_evaluation(path, scratch=scratch)
-                repository = fetch_with_retries(evaluation)
-                nights.append(
-                    evaluate_night(evaluation, warehouse, conduct=conduct, repository=repository)
-                )
+                if is_url(require_product(evaluation).repo):
+                    fetch_stage(str(path), str(scratch))
+                nights.append(evaluate_night(evaluation, warehouse, conduct=run_history))
             except ColdrunError as error:
                 nights.append(failed_night(path.stem, error))
         report = publish_nights(nights, warehouse, stem=new_run_id(dt.datetime.now(dt.UTC)))
-        create_markdown_artifact(key="coldrun-nightly", markdown=report.read_text(encoding="utf-8"))
+        with suppress(Exception):  # the night has landed; what shows it may fail
+            text = report.read_text(encoding="utf-8")
+            create_markdown_artifact(key="coldrun-nightly", markdown=text)
     return nights
 
 
@@ -151,43 +113,17 @@ def nightly(configs: list[str], warehouse: str, scratch: str) -> list[str]:
         warehouse=Path(warehouse).expanduser().resolve(),
         scratch=Path(scratch).expanduser().resolve(),
     )
+    current_watch().results[NIGHTS] = nights
     sentences = [night.sentence for night in nights] or [BUSY]
     if any(night.exit_code for night in nights):
         raise NightFailedError("; ".join(sentences))
     return sentences
 
 
+NIGHTS: Final = "nights"
+"""What the watch calls the nights of the last flow run."""
+
 BUSY: Final = "another night is still running on this warehouse; nothing was executed"
-
-
-def run_once(
-    configs: Sequence[Path],
-    *,
-    warehouse: Path,
-    scratch: Path,
-    control: Control,
-    on_progress: Callable[[Progress], None] = lambda _: None,
-    on_event: Callable[[PointEvent], None] = lambda _: None,
-) -> list[Night]:
-    """Run one night now, as a flow run of its own."""
-
-    @flow(
-        name="nightly",
-        flow_run_name="nightly, once",
-        persist_result=False,
-        validate_parameters=False,
-    )
-    def nightly_once(configs: list[str]) -> list[Night]:
-        return run_nights(
-            [Path(name) for name in configs],
-            warehouse=warehouse,
-            scratch=scratch,
-            control=control,
-            on_progress=on_progress,
-            on_event=on_event,
-        )
-
-    return nightly_once([str(path) for path in configs])
 
 
 def serve_nights(

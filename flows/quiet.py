@@ -3,17 +3,6 @@
 Prefect's own handling of signals is not used: a flow that waits for its task runs ignored SIGTERM
 for 30 s. The flow runs in a thread of its own, and the main thread only waits for it or for a
 signal, so that coldrun can always leave.
-
-What keeps a flow fast and its stages cheap (128 task runs: 0.6–0.9 s, where the same flow on a
-server with Prefect's defaults took 7 s when another had ended just before):
-
-- Pass objects to a stage as `prefect.utilities.annotations.quote(value)`: by reference, and not
-  searched for futures. Pass names as plain strings, for `task_run_name="{label}"`.
-- Give a flow strings and numbers only as parameters (they are stored and shown), and the objects
-  through its closure; `validate_parameters=False`.
-- `cache_policy=NO_CACHE`, `persist_result=False` and `ThreadPoolTaskRunner(max_workers=…)`.
-- A few shards for each worker and arm are enough, at most 64: a task run costs 5 ms here and 10 ms
-  on a server that is watched.
 """
 
 from __future__ import annotations
@@ -37,8 +26,8 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 if TYPE_CHECKING:
     from uuid import UUID
 
-    from coldrun.flows.evaluate import Control
     from coldrun.flows.prefect_server import ServerHandle
+    from coldrun.tasks.lib.watch import Watch
 
 Value = TypeVar("Value")
 
@@ -49,17 +38,8 @@ POLL_SECONDS: Final = 0.1
 INTERRUPTED: Final = 130
 
 
-class FlowInterrupted(KeyboardInterrupt, Generic[Value]):
-    """A person asked the flow to stop.
-
-    Attributes:
-        value: What the flow returned, when it ended in good order after it was told to stop; None
-            when it had to be left behind.
-    """
-
-    def __init__(self, value: Value | None) -> None:
-        super().__init__("interrupted")
-        self.value = value
+class FlowInterrupted(KeyboardInterrupt):
+    """A person asked the flow to stop; what had landed is with the watch."""
 
 
 class _Call(Generic[Value]):
@@ -96,10 +76,14 @@ class _Call(Generic[Value]):
         return run_context.flow_run.id if run_context and run_context.flow_run else None
 
 
-def run_flow(server: ServerHandle, call: Callable[[], Value], *, control: Control) -> Value:
+def run_flow(
+    server: ServerHandle,
+    call: Callable[[], Value],
+    *,
+    watch: Watch,
+    on_poll: Callable[[], None] = lambda: None,
+) -> Value:
     """Call a flow, and turn Ctrl-C and SIGTERM into a prompt and orderly end.
-
-    What has landed is told in this thread at once, while the flow still comes to its end.
 
     After the first signal the flow is stopped, once and not inside of a signal handler, and it
     has 3.5 s to land what finished and to return. After that, or after a second signal, it is left
@@ -109,26 +93,26 @@ def run_flow(server: ServerHandle, call: Callable[[], Value], *, control: Contro
     Args:
         server: The server that `use_server` gave.
         call: Calls the flow and returns its value.
-        control: Makes the flow end soon, and knows what has landed.
+        watch: Makes the flow end soon.
+        on_poll: Called in this thread, ten times a second, while the flow runs.
 
     Returns:
         What `call` returns.
 
     Raises:
-        FlowInterrupted: A signal came; a KeyboardInterrupt, so that nobody mistakes its value for
-            that of a whole flow.
+        FlowInterrupted: A signal came.
         Exception: What `call` raises.
     """
     with _quiet_flows(server), _signals() as signals:
         running = _Call(call)
         while not running.ended.wait(POLL_SECONDS):
-            control.tell_landed()
+            on_poll()
             if signals:
                 break
         if not signals:
             return running.result()
         flow_run_id = running.flow_run_id()
-        control.stop()
+        watch.stop()
         deadline = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < deadline and len(signals) == 1:
             if running.ended.wait(POLL_SECONDS):
@@ -137,14 +121,12 @@ def run_flow(server: ServerHandle, call: Callable[[], Value], *, control: Contro
             _mark_cancelled(flow_run_id)
         if not running.ended.is_set():
             _leave_in(FAREWELL_SECONDS)
-            raise FlowInterrupted(None)
-        if not _are_events_sent():
-            _leave_in(PRINTING_SECONDS)
-        try:
-            value = running.result()
-        except (CancelledRun, KeyboardInterrupt):
-            raise FlowInterrupted(None) from None
-        raise FlowInterrupted(value)
+        else:
+            if not _are_events_sent():
+                _leave_in(PRINTING_SECONDS)
+            with contextlib.suppress(CancelledRun, KeyboardInterrupt):
+                running.result()
+        raise FlowInterrupted
 
 
 @contextlib.contextmanager

@@ -180,9 +180,10 @@ class EvaluationLab:
             mode=mode,
             resume=resume,
             trials=trials,
-            on_progress=on_progress,
         )
-        return start_run(self.load(), request, point=None)
+        started = start_run(self.load(), request, point=None)
+        started.run.on_progress = on_progress
+        return started
 
     def run(
         self, mode: Mode = "cold", *, resume: str | None = None, trials: int | None = None

@@ -181,7 +181,7 @@ class RunConfig(Section):
 
     concurrency: int = Field(default=2, ge=1, le=256)
     max_infra_share: float = Field(default=0.05, ge=0, le=1)
-    runner: Literal["threads"] = "threads"
+    runner: Literal["threads", "processes"] = "threads"
 
 
 class Config(Section):

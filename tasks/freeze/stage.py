@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.freeze_panel import FrozenResult, freeze_panel
-from coldrun.tasks.lib.records import MinedPanel
+from coldrun.tasks.freeze.write_panel import freeze_mined
 
 
-@task(name="freeze", task_run_name="freeze", cache_policy=NO_CACHE, persist_result=False)
-def freeze_stage(config: Config, mined: MinedPanel) -> FrozenResult:
-    """Split, describe, sample and hash."""
-    return freeze_panel(config, mined)
+@task(name="freeze", cache_policy=NO_CACHE, persist_result=False)
+def freeze_stage(evaluation: str, mined: str) -> str:
+    """Split, describe, sample, hash and write a mined panel; gives the panel's digest."""
+    return freeze_mined(Path(evaluation), Path(mined))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from pathlib import Path
 from typing import Any, Literal
 
-from coldrun.tasks.freeze.freeze_panel import FrozenResult
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.freeze_panel import FrozenResult, freeze_panel
 from coldrun.tasks.freeze.lock import (
     EvaluationFiles,
     changed_settings,
@@ -19,8 +21,19 @@ from coldrun.tasks.holdout.sealed_file import is_intact, write_key_and_seal
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import LedgerError, LockError
 from coldrun.tasks.lib.machine.atomic_write import write_together
+from coldrun.tasks.lib.watch import current_watch
+from coldrun.tasks.mine.mined_file import read_mined
 
 Written = Literal["frozen", "unchanged", "restored", "replaced"]
+
+
+def freeze_mined(config_path: Path, mined: Path) -> str:
+    """Freeze a mined panel beside its configuration, in place of whatever was; gives its digest."""
+    result = freeze_panel(load_config(config_path), read_mined(mined))
+    now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
+    write_frozen(EvaluationFiles(config_path), result, force=True, had_runs=False, now=now)
+    current_watch().results["frozen"] = result
+    return digest_bytes(result.panel)
 
 
 def write_frozen(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,8 +16,10 @@ from coldrun.tasks.history.measure_point import PointRequest
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ColdrunError, RepositoryError, StorageError, UsageError
+from coldrun.tasks.lib.watch import current_watch
+from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import Evaluation
-from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
+from coldrun.tasks.run.run_lifecycle import RunRequest
 from coldrun.tasks.stats.bisection import next_points
 from coldrun.tasks.stats.decomposition import outcome_vector
 from coldrun.tasks.stats.pooled_noise import PooledFloor
@@ -59,10 +62,7 @@ class Campaign:
     measure_one: Measure
     fresh_arms: frozenset[str] = frozenset()
     trials: int | None = None
-    on_start: Callable[[StartedRun], None] = lambda _: None
-    on_event: Callable[[PointEvent], None] = lambda _: None
-    is_stopping: Callable[[], bool] = lambda: False
-    on_progress: Callable[..., None] = lambda _: None
+    repo: str | None = None
     _known: dict[str, MeasuredRun] = field(default_factory=dict)
     _count: int = 0
 
@@ -81,7 +81,7 @@ class Campaign:
             HistoryStopped: Somebody asked to stop.
             UsageError, StorageError: What would fail at every point.
         """
-        if self.is_stopping():
+        if current_watch().is_stopping:
             raise HistoryStopped
         self._count += 1
         known = self.journal.find(commit.commit, repeat)
@@ -104,7 +104,7 @@ class Campaign:
                 raise HistoryStopped
             entry = dataclasses.replace(entry, run_id=report.run_id)
             failure = _why_unusable(report)
-        if failure is not None and self.is_stopping():
+        if failure is not None and current_watch().is_stopping:
             raise HistoryStopped
         entry = dataclasses.replace(
             entry,
@@ -144,10 +144,8 @@ class Campaign:
     def _ask(
         self, commit: HistoryCommit, entry: Entry, *, resume: str | None, is_cold: bool
     ) -> PointRequest:
-        def on_start(started: StartedRun) -> None:
-            self.journal.note(dataclasses.replace(entry, run_id=started.run_id))
-            self.on_start(started)
-
+        run_id = resume or new_run_id(dt.datetime.now(dt.UTC))
+        self.journal.note(dataclasses.replace(entry, run_id=run_id))
         mode: Literal["cold", "reuse"] = "cold" if is_cold else self.mode
         return PointRequest(
             evaluation=self.evaluation,
@@ -155,13 +153,13 @@ class Campaign:
                 warehouse=self.warehouse,
                 mode="resume" if resume is not None else mode,
                 resume=resume,
+                run_id=run_id,
                 trials=self.trials,
                 always_executed=self.fresh_arms,
-                on_progress=self.on_progress,
             ),
             commit=commit.commit,
-            label=f"point · {commit.commit[:12]} · {commit.subject[:40]}",
-            on_start=on_start,
+            label=f"point {commit.commit[:12]} {commit.subject[:40]}",
+            repo=self.repo,
         )
 
     def _tell(
@@ -171,7 +169,7 @@ class Campaign:
         note: str = "",
         report: Report | None = None,
     ) -> None:
-        self.on_event(
+        current_watch().on_event(
             PointEvent(commit=commit, number=self._count, state=state, note=note, report=report)
         )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -17,7 +17,6 @@ from coldrun.tasks.history.campaign import (
     HistoryMode,
     HistoryStopped,
     Measure,
-    PointEvent,
     Search,
     decompose_nodes,
     measure_all,
@@ -29,24 +28,11 @@ from coldrun.tasks.history.journal import Entry, Journal, hold_journal
 from coldrun.tasks.history.measure_point import measure_point
 from coldrun.tasks.history.outcomes import read_floors, read_runs
 from coldrun.tasks.lib.errors import ConfigError, UsageError
-from coldrun.tasks.run.execute import Progress
+from coldrun.tasks.lib.own_code import own_code
 from coldrun.tasks.run.manifest import new_run_id
-from coldrun.tasks.run.own_code import own_code
 from coldrun.tasks.run.prepare import Evaluation
-from coldrun.tasks.run.run_lifecycle import StartedRun
 from coldrun.warehouse.reader import connect, select_rows
 from coldrun.warehouse.writer import prepare_warehouse, write_rows
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hooks:
-    """How a history talks to whoever runs it."""
-
-    measure: Measure = measure_point
-    on_start: Callable[[StartedRun], None] = lambda _: None
-    on_event: Callable[[PointEvent], None] = lambda _: None
-    on_progress: Callable[[Progress], None] = lambda _: None
-    is_stopping: Callable[[], bool] = lambda: False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +40,7 @@ class HistoryRequest:
     """What is asked for. `commits` are the history, oldest first; `arm` is the one looked at.
 
     `known` maps commits to runs that were executed for this very history and count as its own.
+    `repo` stands in for the panel's repository.
     """
 
     kind: Literal["backfill", "decompose"]
@@ -64,7 +51,7 @@ class HistoryRequest:
     mode: HistoryMode
     is_whole: bool = True
     trials: int | None = None
-    hooks: Hooks = field(default_factory=Hooks)
+    repo: str | None = None
     notes: tuple[str, ...] = ()
     known: Mapping[str, str] = field(default_factory=dict)
 
@@ -86,8 +73,8 @@ class HistoryRequest:
         }
 
 
-def conduct_history(request: HistoryRequest) -> History:
-    """Measure the points that are asked for, and judge what changed between them.
+def conduct_history(request: HistoryRequest, measure: Measure = measure_point) -> History:
+    """Measure the points that are asked for, by `measure`, and judge what changed between them.
 
     Returns:
         The report; of an interrupted history too, with what was measured. Asking for the same
@@ -108,7 +95,7 @@ def conduct_history(request: HistoryRequest) -> History:
                 journal.note(Entry(commit=commit, repeat=0, status="measured", run_id=run_id))
         is_interrupted = False
         try:
-            _measure(request, journal, nodes)
+            _measure(request, measure, journal, nodes)
         except HistoryStopped:
             is_interrupted = True
         history = build_history(
@@ -161,20 +148,18 @@ def fresh_arms(config: Config) -> frozenset[str]:
     )
 
 
-def _measure(request: HistoryRequest, journal: Journal, nodes: Sequence[Node]) -> None:
-    hooks = request.hooks
+def _measure(
+    request: HistoryRequest, measure: Measure, journal: Journal, nodes: Sequence[Node]
+) -> None:
     campaign = Campaign(
         evaluation=request.evaluation,
         warehouse=request.warehouse,
         journal=journal,
         mode=request.mode,
-        measure_one=hooks.measure,
+        measure_one=measure,
         fresh_arms=fresh_arms(request.evaluation.config),
         trials=request.trials,
-        on_start=hooks.on_start,
-        on_event=hooks.on_event,
-        is_stopping=hooks.is_stopping,
-        on_progress=hooks.on_progress,
+        repo=request.repo,
     )
     if request.kind == "backfill":
         measure_all(campaign, nodes)

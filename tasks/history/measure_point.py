@@ -2,29 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.run.live_run import end_run, keep_live
 from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
-from coldrun.tasks.run.run_lifecycle import (
-    RunRequest,
-    StartedRun,
-    execute_locally,
-    start_run,
-)
+from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRequest:
-    """Which commit to measure, and how. `label` is for people."""
+    """Which commit to measure, and how. `label` is for people; `repo` stands in for the panel's."""
 
     evaluation: Evaluation
     request: RunRequest
     commit: str
     label: str
-    on_start: Callable[[StartedRun], None]
+    repo: str | None = None
 
 
 def measure_point(ask: PointRequest) -> Report:
@@ -39,13 +34,12 @@ def measure_point(ask: PointRequest) -> Report:
     """
     point = prepare_evaluation_point(ask.evaluation, ask.commit)
     started = start_run(ask.evaluation, ask.request, point=point)
-    ask.on_start(started)
+    keep_live(started)
     try:
         execute_locally(started, concurrency=ask.evaluation.config.run.concurrency)
     except BaseException:
-        is_empty = not started.run.done
-        started.abandon()
-        if is_empty:
-            started.store.remove()
+        end_run(started.run_id, is_abandoned=True)
         raise
-    return finish_run(started).report
+    report = finish_run(started).report
+    end_run(started.run_id)
+    return report

@@ -82,7 +82,6 @@ def evaluate_night(
     warehouse: Path,
     *,
     conduct: Conduct,
-    repository: Repository | None = None,
 ) -> Night:
     """Measure the newest point when it is new, compare it, and decompose a change.
 
@@ -90,12 +89,11 @@ def evaluate_night(
         evaluation: What is evaluated.
         warehouse: Where results are and go.
         conduct: How histories are conducted.
-        repository: The product's, fetched; None: it is opened, and fetched where it is a URL.
 
     Raises:
         ColdrunError: The repository cannot be read, or the evaluation has no product.
     """
-    source = repository or open_product(evaluation, update=True)
+    source = open_product(evaluation)
     nothing = find_nothing_new(evaluation, warehouse, source)
     if nothing is not None:
         return nothing

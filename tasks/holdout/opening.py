@@ -51,7 +51,6 @@ from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.git.git_user import find_user
 from coldrun.tasks.lib.records import MinedPanel
 from coldrun.tasks.mine.mine_panel import find_range_end, mine_panel, with_repo
-from coldrun.tasks.run.execute import Progress
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 from coldrun.warehouse.reader import connect, select_rows
@@ -76,7 +75,6 @@ class OpeningRequest:
     is_task_level: bool = False
     revision: str | None = None
     warehouse: Path
-    on_progress: Callable[[Progress], None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -234,7 +232,7 @@ def open_sealed(
     rows: tuple[dict[str, Any], ...] = ()
     scratch = prepared.evaluation.scratch
     with private_warehouse(scratch) as warehouse:
-        asked = RunRequest(warehouse=warehouse, on_progress=request.on_progress)
+        asked = RunRequest(warehouse=warehouse)
 
         def begin(started: StartedRun) -> None:
             note_beginning(prepared.files, scratch, replace(draft, status="interrupted"))

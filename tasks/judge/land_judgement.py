@@ -6,9 +6,12 @@ import datetime as dt
 from pathlib import Path
 
 from coldrun.tasks.judge.build_report import BuiltReport, build_report
+from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.canonical import canonical_json
-from coldrun.tasks.run.run_lifecycle import StartedRun, land_run
+from coldrun.tasks.lib.watch import current_watch
+from coldrun.tasks.run.live_run import end_run, find_run
+from coldrun.tasks.run.run_lifecycle import StartedRun, collect_record, land_run
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.warehouse.writer import write_rows
 
@@ -20,11 +23,31 @@ def finish_run(started: StartedRun) -> BuiltReport:
         The report; of an interrupted run too, with what had finished.
     """
     with started.held:
-        record = land_run(started)
-        built = land_report(started.warehouse, record)
-        if record.status == "finished" and started.is_complete:
-            started.store.remove()
-        return built
+        land_run(started)
+        return judge_run(started)
+
+
+def judge_run(started: StartedRun) -> BuiltReport:
+    """Analyse a landed run, and land scores and summary."""
+    record = started.record or collect_record(started)
+    built = land_report(started.warehouse, record)
+    if record.status == "finished" and started.is_complete:
+        started.store.remove()
+    return built
+
+
+def judge_by_id(warehouse: Path, run_id: str, scratch: Path) -> str:
+    """Judge the landed run of an id, and let go of it; gives the verdict."""
+    built = judge_run(find_run(warehouse, run_id, scratch))
+    end_run(run_id)
+    current_watch().results[run_id] = built
+    return built.report.verdict
+
+
+def report_of(warehouse: Path, run_id: str) -> BuiltReport:
+    """The report of a run that has ended: at hand if this process judged it, else read."""
+    at_hand = current_watch().results.pop(run_id, None)
+    return load_report(warehouse, run_id) if at_hand is None else at_hand
 
 
 def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:

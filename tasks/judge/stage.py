@@ -1,21 +1,16 @@
-"""The last stage of a run: land and analyse."""
+"""The last stage of a run: judge what landed."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from coldrun.tasks.judge.build_report import BuiltReport
-from coldrun.tasks.judge.land_judgement import finish_run
-from coldrun.tasks.run.run_lifecycle import StartedRun
+from coldrun.tasks.judge.land_judgement import judge_by_id
 
 
-@task(
-    name="land and analyse",
-    task_run_name="land and analyse",
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
-def land_stage(started: StartedRun) -> BuiltReport:
-    """Land the answers and judge them."""
-    return finish_run(started)
+@task(name="judge", cache_policy=NO_CACHE, persist_result=False)
+def judge_stage(warehouse: str, run_id: str, scratch: str) -> str:
+    """Judge a landed run; gives its verdict."""
+    return judge_by_id(Path(warehouse), run_id, Path(scratch))

@@ -7,12 +7,12 @@ from pathlib import Path
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.lib.records import MinedPanel
-from coldrun.tasks.mine.mine_panel import mine_panel
+from coldrun.tasks.mine.mined_file import mine_to_file
 
 
-@task(name="mine", task_run_name="mine", cache_policy=NO_CACHE, persist_result=False)
-def mine_stage(panel: PanelConfig, config_dir: Path, scratch: Path) -> MinedPanel:
-    """Turn history into tasks and counted drops."""
-    return mine_panel(panel, config_dir=config_dir, scratch=scratch)
+# The file is the cache, named by base, head, settings and code: Prefect's own results carry no
+# checksum.
+@task(name="mine", cache_policy=NO_CACHE, persist_result=False)
+def mine_stage(evaluation: str, scratch: str) -> str:
+    """Turn history into tasks and counted drops; gives the file that holds them."""
+    return str(mine_to_file(Path(evaluation), Path(scratch)))

@@ -6,6 +6,8 @@ captures/<run_id>/<key>.json               an answer (or abstention)
 captures/<run_id>/<key>.infra-<n>.json     a failure of the tool; executed again on --resume
 captures/<run_id>/session-<id>.json        how a session came up and what it left
 captures/<run_id>/leg-<n>.json             when a process began to work on the run, and for how long
+captures/<run_id>/shards.json              the questions of each shard, with their keys
+captures/<run_id>/invalid-<digest>.json    a reason that makes the run invalid
 """
 
 from __future__ import annotations
@@ -18,13 +20,13 @@ import math
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
 from coldrun.tasks.lib.errors import StorageError, UsageError
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role
 
@@ -239,7 +241,7 @@ class CaptureStore:
         """
         found: dict[str, Capture] = {}
         for path in sorted(self.folder.glob("*.json"), key=_age_of_failure):
-            if path.name == "run.json" or path.name.startswith(("session-", "leg-")):
+            if path.name.startswith(("run.", "shards.", "session-", "leg-", "invalid-")):
                 continue
             try:
                 capture = capture_from_json(path.read_bytes())
@@ -255,6 +257,31 @@ class CaptureStore:
         return [
             json.loads(path.read_bytes()) for path in sorted(self.folder.glob("session-*.json"))
         ]
+
+    def write_shards(self, shards: Sequence[Mapping[str, Any]]) -> None:
+        """Record the questions of each shard; a later plan of the run replaces them."""
+        self.write("shards.json", canonical_json(list(shards)))
+
+    def read_shards(self) -> list[dict[str, Any]]:
+        """The shards of the last plan, in the order of their numbers.
+
+        Raises:
+            UsageError: The folder holds no planned run.
+        """
+        try:
+            return list(json.loads((self.folder / "shards.json").read_bytes()))
+        except FileNotFoundError:
+            raise UsageError(f"run {self.folder.name} is not planned in {self.folder}") from None
+
+    def put_invalid(self, reason: str) -> None:
+        """Write down a reason that makes the run invalid, once."""
+        data = canonical_json(reason)
+        self.write(f"invalid-{digest_bytes(data)[-16:]}.json", data)
+
+    def read_invalid(self) -> list[str]:
+        """The reasons that make the run invalid."""
+        found = self.folder.glob("invalid-*.json")
+        return [json.loads(path.read_bytes()) for path in sorted(found)]
 
     def put_leg(self, number: int, *, started_at: str, seconds: float | None) -> None:
         """Write when a leg began, and at its end once more, with how long it took."""

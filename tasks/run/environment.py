@@ -18,7 +18,7 @@ import psutil
 
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.machine.search_path import session_search_path
-from coldrun.tasks.run.own_code import installed_packages
+from coldrun.tasks.lib.own_code import installed_packages
 
 TOOLS = ("git", "uv", "rg", "node")
 VERSION_SECONDS = 10

@@ -69,6 +69,11 @@ class Shard:
     of: int
     asks: tuple[Ask, ...]
 
+    def to_values(self) -> dict[str, Any]:
+        """As JSON values: what another process needs to find the same questions."""
+        asks = [[ask.trial, ask.question.id, ask.key] for ask in self.asks]
+        return {"arm": self.arm.name, "asks": asks}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
@@ -310,6 +315,12 @@ class Run:
             self.done[capture.key] = capture
         self.on_progress(self.progress())
 
+    def note_invalid(self, reason: str) -> None:
+        """Write down what makes the run invalid, where any process that lands it finds it."""
+        with self._lock:
+            self.invalid.append(reason)
+        self.store.put_invalid(reason)
+
     def _record_session(
         self,
         arm: PlannedArm,
@@ -319,9 +330,8 @@ class Run:
         end: SessionEnd | None,
     ) -> None:
         start = session.start
-        if end is not None:
-            with self._lock:
-                self.invalid.extend(f"{arm.name}: {reason}" for reason in end.invalid)
+        for reason in () if end is None else end.invalid:
+            self.note_invalid(f"{arm.name}: {reason}")
         self.store.put_session(session_values(self.run_id, arm.name, trial, session_id, start, end))
 
 
@@ -371,7 +381,7 @@ def execute_shard(run: Run, shard: Shard) -> int:
                 run.record(capture)
                 stored += 1
     except InvalidRunError as error:
-        run.invalid.append(f"{shard.arm.name}: {error}")
+        run.note_invalid(f"{shard.arm.name}: {error}")
     except ColdrunError:
         if not run.is_stopping:
             raise

@@ -50,7 +50,7 @@ class Manifest:
             "lock": self.lock,
             "panel_digest": self.panel_digest,
             "lock_digest": self.lock_digest,
-            "point": None if self.point is None else _point_values(self.point),
+            "point": None if self.point is None else point_values(self.point),
             "environment": self.environment,
             "planned": self.planned,
             "trials": self.trials,
@@ -65,7 +65,7 @@ def manifest_from_values(values: dict[str, Any]) -> Manifest:
     point = fields.pop("point")
     return Manifest(
         **{**fields, "config": parse_config(fields["config"], source="the run's manifest")},
-        point=None if point is None else _point_from_values(point),
+        point=None if point is None else point_from_values(point),
     )
 
 
@@ -99,10 +99,12 @@ def planned_answers(frozen: FrozenPanel, trials: dict[str, int]) -> dict[str, in
     return {name: len(frozen.tasks) * count for name, count in trials.items()}
 
 
-def _point_values(point: Point) -> dict[str, Any]:
+def point_values(point: Point) -> dict[str, Any]:
+    """A point as JSON values."""
     return {**asdict(point), "directory": str(point.directory)}
 
 
-def _point_from_values(values: dict[str, Any]) -> Point:
+def point_from_values(values: dict[str, Any]) -> Point:
+    """The point in JSON values."""
     own = {"directory": Path(values["directory"]), "notes": tuple(values.get("notes", ()))}
     return Point(**{**values, **own})

@@ -21,12 +21,15 @@ from coldrun.tasks.config import (
 from coldrun.tasks.freeze.check_config import check_bars, check_config
 from coldrun.tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
 from coldrun.tasks.lib.errors import ConfigError, LockError
+from coldrun.tasks.lib.git.clone import ensure_clone
 from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.own_code import interpreter, own_code
 from coldrun.tasks.lib.records import Point, Question, Task
+from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.mine_panel import open_corpus, with_repo
 from coldrun.tasks.run.capture_key import ArmIdentity
 from coldrun.tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
-from coldrun.tasks.run.own_code import interpreter, own_code
+from coldrun.tasks.run.manifest import point_values
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,6 +269,24 @@ def prepare_evaluation_point(evaluation: Evaluation, revision: str | None) -> Po
         scratch=evaluation.scratch,
         revision=revision,
     )
+
+
+def fetch_product(config_path: Path, scratch: Path) -> None:
+    """Fetch the repository of a product that is named by URL.
+
+    Raises:
+        RepositoryError: It cannot be reached.
+    """
+    product = load_config(config_path).product
+    if product is not None:
+        ensure_clone(product.repo, scratch, update=True)
+
+
+def check_out(config_path: Path, revision: str | None, scratch: Path) -> dict[str, Any] | None:
+    """Check out and set up the product of an evaluation; gives the point as plain values."""
+    current_watch().on_phase("checking out")
+    point = prepare_evaluation_point(load_evaluation(config_path, scratch=scratch), revision)
+    return None if point is None else point_values(point)
 
 
 def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None) -> Evaluation:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from coldrun.tasks.arms.service.variables import require_variables
 from coldrun.tasks.config import ServerArm
@@ -21,7 +21,6 @@ from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.environment import environment_fingerprint
 from coldrun.tasks.run.execute import (
     PlannedArm,
-    Progress,
     Run,
     Shard,
     execute_shard,
@@ -44,7 +43,8 @@ class RunRequest:
     """What is asked for: cold by default; `resume` names the run to continue.
 
     `always_executed` names arms that are executed even with `reuse`: in a history the controls are
-    asked again at every point, so that their stability is a fact and not a replay.
+    asked again at every point, so that their stability is a fact and not a replay. `run_id` is that
+    of a new run; left out, it is made.
     """
 
     warehouse: Path
@@ -52,12 +52,26 @@ class RunRequest:
     resume: str | None = None
     trials: int | None = None
     always_executed: frozenset[str] = frozenset()
-    on_progress: Callable[[Progress], None] = lambda _: None
+    run_id: str | None = None
+
+    def to_values(self) -> dict[str, Any]:
+        """As plain values."""
+        plain = {"warehouse": str(self.warehouse), "always_executed": sorted(self.always_executed)}
+        return {**asdict(self), **plain}
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> RunRequest:
+        """The request in plain values."""
+        own = {
+            "warehouse": Path(values["warehouse"]),
+            "always_executed": frozenset(values["always_executed"]),
+        }
+        return cls(**{**values, **own})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StartedLeg:
-    """What this process does of a run: which leg it is, when it began, by two clocks."""
+class StartedPart:
+    """This process's part of the run: its number, wall-clock and monotonic start."""
 
     number: int
     started_at: str
@@ -66,15 +80,21 @@ class StartedLeg:
 
 @dataclass(slots=True, kw_only=True)
 class StartedRun:
-    """A run that is being executed. Close it with `land_run`, or `abandon` it."""
+    """A run that is being executed. Close it with `land_run`, or `abandon` it.
+
+    `held` are its locks and `part` is what this process does of it, where this process planned it;
+    `planned` are the shards that were open then. `record` is what it left behind, once landed.
+    """
 
     evaluation: Evaluation
     manifest: Manifest
     store: CaptureStore
     run: Run
     warehouse: Path
-    held: ExitStack
-    leg: StartedLeg
+    held: ExitStack = field(default_factory=ExitStack)
+    part: StartedPart | None = None
+    planned: tuple[Shard, ...] = ()
+    record: RunRecord | None = None
 
     @property
     def run_id(self) -> str:
@@ -82,8 +102,9 @@ class StartedRun:
         return self.manifest.run_id
 
     def shards(self) -> tuple[Shard, ...]:
-        """What is still to be executed."""
-        return plan_shards(self.run.arms, self.run.is_done)
+        """What was still to be executed when it was started."""
+        arms = {arm.name: arm for arm in self.run.arms}
+        return tuple(replace(shard, arm=arms[shard.arm.name]) for shard in self.planned)
 
     @property
     def is_complete(self) -> bool:
@@ -132,7 +153,11 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
     prepare_warehouse(request.warehouse)
     now, began = dt.datetime.now(dt.UTC), time.monotonic()
     is_resume = request.mode == "resume"
-    run_id = find_resumable(request.warehouse, request.resume) if is_resume else new_run_id(now)
+    run_id = (
+        find_resumable(request.warehouse, request.resume)
+        if is_resume
+        else request.run_id or new_run_id(now)
+    )
     with ExitStack() as stack:
         stack.enter_context(hold_point(point))
         stack.enter_context(hold_run(request.warehouse, run_id))
@@ -172,15 +197,16 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
         if request.mode == "reuse":
             reusable = [arm for arm in arms if arm.name not in request.always_executed]
             known = _replay(request.warehouse, run_id, store, reusable)
-        leg = _begin_leg(store, manifest, now=now, began=began)
+        part = _begin_part(store, manifest, now=now, began=began)
         run = Run(
             run_id=run_id,
             store=store,
             seed=evaluation.config.sample.seed,
             arms=arms,
             done=known,
-            on_progress=request.on_progress,
         )
+        planned = plan_shards(arms, run.is_done)
+        store.write_shards([shard.to_values() for shard in planned])
         return StartedRun(
             evaluation=evaluation,
             manifest=manifest,
@@ -188,16 +214,18 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
             run=run,
             warehouse=request.warehouse,
             held=stack.pop_all(),
-            leg=leg,
+            part=part,
+            planned=planned,
         )
     raise AssertionError("unreachable")
 
 
-def _begin_leg(
+def _begin_part(
     store: CaptureStore, manifest: Manifest, *, now: dt.datetime, began: float
-) -> StartedLeg:
-    """Write down that a leg begins. What is there already says which one it is; a run from before
-    legs were recorded has had one.
+) -> StartedPart:
+    """Write down that a part of the run begins, numbered after those that are there.
+
+    A run from before parts were recorded has had one.
     """
     started_at = now.isoformat()
     number = store.count_legs() + 1
@@ -205,7 +233,7 @@ def _begin_leg(
         store.put_leg(1, started_at=manifest.started_at, seconds=None)
         number = 2
     store.put_leg(number, started_at=started_at, seconds=None)
-    return StartedLeg(number=number, started_at=started_at, began=began)
+    return StartedPart(number=number, started_at=started_at, began=began)
 
 
 def execute_locally(started: StartedRun, *, concurrency: int) -> None:
@@ -230,39 +258,49 @@ def land_run(started: StartedRun) -> RunRecord:
     Returns:
         What the run left behind; of an interrupted run too, with what had finished.
     """
-    run = started.run
+    record = collect_record(started)
+    land_answers(
+        started.warehouse,
+        started.run_id,
+        tasks=record.tasks,
+        captures=record.captures,
+        sessions=record.sessions,
+    )
+    started.record = record
+    return record
+
+
+def collect_record(started: StartedRun) -> RunRecord:
+    """End the sessions, and gather what the run left behind."""
+    run, store = started.run, started.store
     is_interrupted = run.is_stopping
     run.close()
     planned = {ask.key for arm in run.arms for ask in arm.asks}
+    if not planned <= run.done.keys():
+        run.done = {**store.read_captures(), **run.done}  # other processes may have answered
     captures = tuple(
         sorted(
             (capture for key, capture in run.done.items() if key in planned),
             key=lambda capture: (capture.arm, capture.trial, capture.task_id),
         )
     )
-    sessions = tuple(started.store.read_sessions())
-    started.store.put_leg(
-        started.leg.number,
-        started_at=started.leg.started_at,
-        seconds=time.monotonic() - started.leg.began,
-    )
-    legs = legs_of(started.store.read_legs(), captures)
-    land_answers(
-        started.warehouse,
-        started.run_id,
-        tasks=started.evaluation.frozen.tasks,
-        captures=captures,
-        sessions=sessions,
-    )
+    part = started.part
+    if part is None:
+        is_interrupted = len(captures) < len(planned)
+    else:
+        store.put_leg(
+            part.number, started_at=part.started_at, seconds=time.monotonic() - part.began
+        )
+    legs = legs_of(store.read_legs(), captures)
     return RunRecord(
         manifest=started.manifest,
         tasks=started.evaluation.frozen.tasks,
         captures=captures,
-        sessions=sessions,
+        sessions=tuple(store.read_sessions()),
         wall_seconds=sum(leg.seconds for leg in legs),
         legs=legs,
         status="interrupted" if is_interrupted else "finished",
-        invalid=tuple(run.invalid),
+        invalid=tuple(dict.fromkeys([*store.read_invalid(), *run.invalid])),
         earlier=find_earlier(started.warehouse, started.manifest),
     )
 

@@ -29,6 +29,7 @@ KINDS = {
     "corpora": "searched trees, written out",
     "clones": "clones of repositories by URL",
     "tokens": "token counts of blobs",
+    "mined": "tasks that `try` mined",
     "try": "configurations that `try` wrote",
 }
 """What is pruned, in this order; nothing else in the scratch folder is touched."""
@@ -114,6 +115,7 @@ def _entries(scratch: Path, kind: str) -> Iterator[Path]:
         "corpora": lambda root: root.glob("*/"),
         "clones": lambda root: root.glob("*/"),
         "tokens": lambda root: root.glob("*"),
+        "mined": lambda root: root.glob("*"),
         "try": lambda root: root.glob("*/"),
     }
     if folder.is_dir() and not folder.is_symlink():

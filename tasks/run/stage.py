@@ -1,30 +1,45 @@
-"""The stages of a run: check out the point, plan, ask in shards."""
+"""The stages of a run. Arguments and results are plain, so that a stage runs in any process."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from coldrun.tasks.lib.records import Point
-from coldrun.tasks.run.execute import Run, Shard, execute_shard
-from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
-from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, start_run
+from coldrun.tasks.run.live_run import ask_shard, land_by_id, plan_run
+from coldrun.tasks.run.prepare import check_out, fetch_product
 
 
-@task(name="check out", task_run_name="check out", cache_policy=NO_CACHE, persist_result=False)
-def check_out_stage(evaluation: Evaluation, revision: str | None) -> Point | None:
-    """Check out and set up the product."""
-    return prepare_evaluation_point(evaluation, revision)
+@task(name="fetch", retries=2, retry_delay_seconds=[5, 30], cache_policy=NO_CACHE)
+def fetch_stage(evaluation: str, scratch: str) -> None:
+    """Fetch a product that is named by URL: the only stage that touches a network."""
+    fetch_product(Path(evaluation), Path(scratch))
 
 
-@task(name="plan", task_run_name="plan", cache_policy=NO_CACHE, persist_result=False)
-def plan_stage(evaluation: Evaluation, request: RunRequest, point: Point | None) -> StartedRun:
-    """Start the run, or take up a dead one."""
-    return start_run(evaluation, request, point=point)
+@task(name="check out", cache_policy=NO_CACHE, persist_result=False)
+def check_out_stage(evaluation: str, commit: str | None, scratch: str) -> dict[str, Any] | None:
+    """Check out and set up the product; gives the point."""
+    return check_out(Path(evaluation), commit, Path(scratch))
 
 
-@task(name="ask", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
-def ask_stage(run: Run, shard: Shard, label: str) -> int:
-    """Ask one shard's questions."""
-    del label
-    return execute_shard(run, shard)
+@task(name="plan", cache_policy=NO_CACHE, persist_result=False)
+def plan_stage(
+    evaluation: str, point: dict[str, Any] | None, request: dict[str, Any], scratch: str
+) -> str:
+    """Start the run, or take up a dead one; gives its id."""
+    return plan_run(Path(evaluation), point, request, Path(scratch))
+
+
+# never cached: an answer that Prefect replayed would be a stale one that nobody sees
+@task(name="ask", task_run_name="ask · {run_id} · {number}", cache_policy=NO_CACHE)
+def ask_stage(warehouse: str, run_id: str, number: int, scratch: str) -> int:
+    """Ask one shard's questions; gives the number of answers."""
+    return ask_shard(Path(warehouse), run_id, number, Path(scratch))
+
+
+@task(name="land", cache_policy=NO_CACHE, persist_result=False)
+def land_stage(warehouse: str, run_id: str, scratch: str) -> str:
+    """End the sessions and land the answers; gives `finished` or `interrupted`."""
+    return land_by_id(Path(warehouse), run_id, Path(scratch))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
-from coldrun.flows.evaluate import Control
 from coldrun.flows.history import run_history
-from coldrun.flows.nights import crash_automation, hold_night, run_once
+from coldrun.flows.nights import NIGHTS, NightFailedError, crash_automation, hold_night, nightly
 from coldrun.flows.prefect_server import ServerHandle
+from coldrun.tasks.lib.watch import Watch, watching
 from tests.history.small import SmallHistory
 
 
@@ -28,13 +29,14 @@ def test_flow_measures_points_and_stops_between_them(
         small.add(f"commit {number}", range(8 + 6 * number))
     small.freeze()
     request = small.request("backfill")
-    control = Control()
-    stopped = run_history(
-        request, control=control, on_event=lambda event: event.number < 2 or control.stop()
-    )
+    watch = Watch()
+    watch.on_event = lambda event: event.number < 2 or watch.stop()
+    with watching(watch):
+        stopped = run_history(request)
     assert (stopped.status, stopped.exit_code) == ("interrupted", 130)
     assert stopped.counts.points == 1
-    history = run_history(request, control=Control())
+    with watching(Watch()):
+        history = run_history(request)
     assert (history.status, history.run_id) == ("finished", stopped.run_id)
     assert history.counts.points == 3
     assert [step.up_tasks for step in history.steps] == [
@@ -53,12 +55,11 @@ def test_nights_run_as_flow_and_one_at_a_time(
     missing = small.config.with_name("missing.toml")
 
     def night() -> list[tuple[str, str, int]]:
-        found = run_once(
-            [missing, small.config],
-            warehouse=small.warehouse,
-            scratch=small.scratch,
-            control=Control(),
-        )
+        with watching(Watch()) as watch:
+            with suppress(NightFailedError):
+                paths = [str(missing), str(small.config)]
+                nightly(paths, str(small.warehouse), str(small.scratch))
+            found = watch.results[NIGHTS]
         return [(item.name, item.state, item.exit_code) for item in found]
 
     with hold_night(small.warehouse) as is_mine:

@@ -25,14 +25,13 @@ with use_server(Path(sys.argv[1]), verbose=False, announce=lambda _: None) as se
     from prefect import flow, task
     from prefect.cache_policies import NO_CACHE
     from prefect.task_runners import ThreadPoolTaskRunner
-    from coldrun.flows.evaluate import Control
     from coldrun.flows.quiet import FlowInterrupted, run_flow
+    from coldrun.tasks.lib.watch import Watch
 
     is_stopping = threading.Event()
 
-    class Held(Control):
-        def stop(self):
-            is_stopping.set()
+    watch = Watch()
+    watch.begin("run", is_stopping.set)
 
 
     @task(name="ask", task_run_name="{label}", cache_policy=NO_CACHE, persist_result=False)
@@ -43,12 +42,13 @@ with use_server(Path(sys.argv[1]), verbose=False, announce=lambda _: None) as se
 
     @flow(name="test", persist_result=False, task_runner=ThreadPoolTaskRunner(max_workers=1))
     def evaluate():
-        return [future.result() for future in [ask.submit(label=f"shard {n}") for n in range(2)]]
+        futures = [ask.submit(label=f"shard {n}") for n in range(2)]
+        watch.results["run"] = [future.result() for future in futures]
 
     try:
-        run_flow(server, evaluate, control=Held())
-    except FlowInterrupted as interruption:
-        print("landed", interruption.value, flush=True)
+        run_flow(server, evaluate, watch=watch)
+    except FlowInterrupted:
+        print("landed", watch.results.get("run"), flush=True)
         raise SystemExit(130)
 """
 
@@ -105,8 +105,8 @@ def test_run_flow_without_a_signal_gives_the_value_and_the_flows_own_error(
     """Values pass, errors pass as they are, and Prefect prints neither."""
     from prefect import flow
 
-    from coldrun.flows.evaluate import Control
     from coldrun.flows.quiet import run_flow
+    from coldrun.tasks.lib.watch import Watch
 
     @flow(persist_result=False)
     def succeed() -> list[int]:
@@ -118,10 +118,10 @@ def test_run_flow_without_a_signal_gives_the_value_and_the_flows_own_error(
 
     earlier = signal.getsignal(signal.SIGTERM)
     started = time.monotonic()
-    assert run_flow(prefect_server, succeed, control=Control()) == [1, 2]
+    assert run_flow(prefect_server, succeed, watch=Watch()) == [1, 2]
     seconds = time.monotonic() - started
     with pytest.raises(LookupError, match="no such thing"):
-        run_flow(prefect_server, fail, control=Control())
+        run_flow(prefect_server, fail, watch=Watch())
     assert signal.getsignal(signal.SIGTERM) is earlier
     assert capfd.readouterr() == ("", "")
     assert seconds < 30

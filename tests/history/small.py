@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -13,10 +12,10 @@ from coldrun.tasks.freeze.check_config import check_config
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
+from coldrun.tasks.history.campaign import Measure
 from coldrun.tasks.history.commits import list_range, open_product
 from coldrun.tasks.history.history_lifecycle import (
     HistoryRequest,
-    Hooks,
     choose_arm,
     conduct_history,
 )
@@ -187,12 +186,12 @@ class SmallHistory:
             is_whole=is_whole,
         )
 
-    def conduct(self, request: HistoryRequest, hooks: Hooks | None = None) -> History:
-        return conduct_history(dataclasses.replace(request, hooks=hooks or Hooks()))
+    def conduct(self, request: HistoryRequest, measure: Measure = measure_point) -> History:
+        return conduct_history(request, measure)
 
 
-def killed_at(number: int) -> Hooks:
-    """Hooks of a program that dies when it is about to measure so many points."""
+def killed_at(number: int) -> Measure:
+    """Measure as a program that dies when it is about to measure its Nth point."""
     measured = 0
 
     def measure(ask: PointRequest) -> Report:
@@ -202,18 +201,18 @@ def killed_at(number: int) -> Hooks:
             raise Killed
         return measure_point(ask)
 
-    return Hooks(measure=measure)
+    return measure
 
 
-def failing(*commits: str) -> Hooks:
-    """Hooks with which some commits cannot be measured."""
+def failing(*commits: str) -> Measure:
+    """Measure all but some commits, which fail."""
 
     def measure(ask: PointRequest) -> Report:
         if ask.commit in commits:
             raise ColdrunError("no adapter prerequisites here")
         return measure_point(ask)
 
-    return Hooks(measure=measure)
+    return measure
 
 
 def statuses(history: History) -> list[str]:

@@ -27,7 +27,6 @@ def _run(small: SmallHistory, commit: str, trials: int | None = None) -> str:
             request=RunRequest(warehouse=small.warehouse, trials=trials),
             commit=commit,
             label="",
-            on_start=lambda _: None,
         )
     )
     return report.run_id

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from coldrun.tasks.lib.watch import Watch, watching
 from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory, failing, killed_at, statuses
 
@@ -231,9 +232,8 @@ def test_control_that_moves_confounds_the_steps_around_it(small: SmallHistory) -
         # the order is: first, last, middle, first again
         small.control_file.write_text("1 2 3" if calls != 3 else " ".join(map(str, range(14))))
 
-    from coldrun.tasks.history.history_lifecycle import Hooks
-
-    history = small.conduct(small.request("backfill"), Hooks(on_event=on_event))
+    with watching(Watch(on_event=on_event)):
+        history = small.conduct(small.request("backfill"))
     assert statuses(history) == ["confounded", "confounded"]
     assert "the control control moved (11 up, 0 down)" in history.steps[0].reasons
     assert [control.verdict for control in history.closing_controls] == ["NO_DRIFT"]

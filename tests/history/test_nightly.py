@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from pathlib import Path
 
@@ -11,10 +10,10 @@ from click.testing import CliRunner
 
 from coldrun.cli.backfill import command as backfill_command
 from coldrun.cli.nightly import command as nightly_command
-from coldrun.tasks.history.history_lifecycle import HistoryRequest, Hooks, conduct_history
-from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.night import Night, evaluate_night, failed_night, publish_nights
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.watch import Watch, watching
 from coldrun.tasks.run.execute import Progress
 from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory
@@ -106,11 +105,8 @@ def test_interrupted_night_is_continued_by_the_next(small: SmallHistory) -> None
         if progress.done >= 10:
             raise Killed
 
-    def dying(request: HistoryRequest) -> History:
-        return conduct_history(dataclasses.replace(request, hooks=Hooks(on_progress=die)))
-
-    with pytest.raises(Killed):
-        evaluate_night(small.load(), small.warehouse, conduct=dying)
+    with pytest.raises(Killed), watching(Watch(on_progress=die)):
+        _night(small)
     assert _night(small).state == "measured"
     rows = select_rows(connect(small.warehouse), "SELECT executed, resumed FROM runs")
     assert [row["executed"] for row in rows] == [48]

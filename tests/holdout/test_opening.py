@@ -16,6 +16,7 @@ import pytest
 from coldrun.tasks.freeze.lock import lock_to_bytes, read_lock
 from coldrun.tasks.holdout.ledger import adopt_openings, hold_ledger, read_ledger
 from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
+from coldrun.tasks.holdout.private import SessionWatch
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.lib.errors import ColdrunError, LedgerError, LockError, UsageError
@@ -556,3 +557,13 @@ def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Pat
         if any(f"Water the {word}".encode() in data for word in SEALED)
     ]
     assert left == []
+
+
+def test_guarded_run_asks_through_watched_sessions_alone(lab: EvaluationLab) -> None:
+    """What was planned before the guard came is asked through it all the same."""
+    started = start_run(lab.load(), RunRequest(warehouse=lab.warehouse), point=None)
+    watch = SessionWatch()
+    watch.guard(started)
+    execute_locally(started, concurrency=1)
+    finish_run(started)
+    assert watch.asked == sum(len(arm.asks) for arm in started.run.arms) > 0

@@ -20,7 +20,6 @@ from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.commits import list_range, open_product
 from coldrun.tasks.history.history_lifecycle import (
     HistoryRequest,
-    Hooks,
     choose_arm,
     conduct_history,
 )
@@ -260,7 +259,6 @@ class GatedSearch:
         arm: str | None = None,
         is_whole: bool = False,
         mode: str = "cold",
-        hooks: Hooks | None = None,
     ) -> History:
         """Conduct a history without an orchestrator."""
         evaluation = self.load()
@@ -276,7 +274,6 @@ class GatedSearch:
                 arm=choose_arm(evaluation.config, arm),
                 mode=mode,  # type: ignore[arg-type]
                 is_whole=is_whole,
-                hooks=hooks or Hooks(),
             )
         )
 

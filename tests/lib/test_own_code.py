@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.run.own_code import (
+from coldrun.tasks.lib.own_code import (
     SOURCE_FOLDERS,
     digest_source,
     installed_packages,
