@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, SessionRecord
+from coldrun.tasks.lib.table_record import storages
+from coldrun.tasks.run.capture import DETAIL_OF, Capture
+
 _TEXT_MAP = pa.map_(pa.string(), pa.string())
 _UTC = pa.timestamp("us", tz="UTC")
 _LEG = pa.struct(
@@ -60,91 +64,29 @@ TASKS = pa.schema(
     ]
 )
 
-CAPTURES = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("key", pa.string()),
-        ("task_id", pa.string()),
-        ("arm", pa.string()),
-        ("role", pa.string()),
-        ("trial", pa.int32()),
-        ("seed", pa.int64()),
-        ("evidence", pa.string()),  # executed | replayed
-        ("is_resumed", pa.bool_()),
-        ("source_run_id", pa.string()),
-        ("captured_at", _UTC),
-        ("status", pa.string()),  # answered | abstained | infra
-        ("reason", pa.string()),
-        ("stderr", pa.string()),
-        ("answer_seconds", pa.float64()),
-        ("stop_reason", pa.string()),
-        ("degraded", pa.list_(pa.string())),
-        ("session_id", pa.string()),
-        ("corpus_dir", pa.string()),
-        ("is_dirty", pa.bool_()),
-        ("is_identified", pa.bool_()),
-        ("raw", pa.large_string()),
-        ("trajectory", pa.large_string()),
-        ("key_parts", _TEXT_MAP),
-    ]
-)
+_STORED = {
+    "text": pa.string(),
+    "large_text": pa.large_string(),
+    "moment": _UTC,
+    "bool": pa.bool_(),
+    "int": pa.int64(),
+    "int32": pa.int32(),
+    "float": pa.float64(),
+    "texts": pa.list_(pa.string()),
+    "map": _TEXT_MAP,
+}
 
-ATTEMPTS = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("key", pa.string()),
-        ("task_id", pa.string()),
-        ("arm", pa.string()),
-        ("trial", pa.int32()),
-        ("number", pa.int32()),
-        ("status", pa.string()),
-        ("reason", pa.string()),
-        ("attempt_seconds", pa.float64()),
-        ("model", pa.string()),
-        ("input_tokens", pa.int64()),
-        ("output_tokens", pa.int64()),
-        ("cache_read_tokens", pa.int64()),
-        ("cache_write_tokens", pa.int64()),
-        # of a failed answer that was asked again; null in rows from before they were kept
-        ("was_replaced", pa.bool_()),
-    ]
-)
 
-EVENTS = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("key", pa.string()),
-        ("task_id", pa.string()),
-        ("arm", pa.string()),
-        ("trial", pa.int32()),
-        ("position", pa.int32()),
-        ("name", pa.string()),
-        ("arguments_digest", pa.string()),
-        ("returned_bytes", pa.int64()),
-        ("returned_tokens", pa.int64()),
-    ]
-)
+def schema_of(record: type) -> pa.Schema:
+    """The columns that the rows of a record have."""
+    return pa.schema([(name, _STORED[storage]) for name, storage in storages(record).items()])
 
-SESSIONS = pa.schema(
-    [
-        ("run_id", pa.string()),
-        ("session_id", pa.string()),
-        ("arm", pa.string()),
-        ("trial", pa.int32()),
-        ("startup_seconds", pa.float64()),
-        ("indexing_seconds", pa.float64()),
-        ("corpus_dir", pa.string()),
-        ("nonce", pa.string()),
-        ("reported_name", pa.string()),
-        ("reported_commit", pa.string()),
-        ("loaded_from", pa.string()),
-        ("degraded", pa.list_(pa.string())),
-        ("invalid", pa.list_(pa.string())),
-        ("warnings", pa.list_(pa.string())),
-        ("restarts", pa.int32()),
-        ("log", pa.large_string()),
-    ]
-)
+
+def _details_of(record: type) -> pa.Schema:
+    """The columns of a part of a capture, after those that say which capture it is."""
+    whole = schema_of(Capture)
+    return pa.schema([*(whole.field(name) for name in DETAIL_OF), *schema_of(record)])
+
 
 SCORES = pa.schema(
     [
@@ -190,10 +132,10 @@ POINTS = pa.schema(
 TABLES: dict[str, pa.Schema] = {
     "runs": RUNS,
     "tasks": TASKS,
-    "captures": CAPTURES,
-    "attempts": ATTEMPTS,
-    "events": EVENTS,
-    "sessions": SESSIONS,
+    "captures": schema_of(Capture),
+    "attempts": _details_of(Attempt),
+    "events": _details_of(ComponentEvent),
+    "sessions": schema_of(SessionRecord),
     "scores": SCORES,
     "points": POINTS,
 }

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+from coldrun.tasks.lib.table_record import Column, Int32, LargeText
 
 AnswerKind = Literal["ranking", "set"]
 Role = Literal["candidate", "control", "floor", "null"]
@@ -110,10 +112,10 @@ class Attempt:
     no part in the answer.
     """
 
-    number: int
+    number: Int32
     status: Literal["ok", "infra"]
     reason: str | None = None
-    seconds: float = 0.0
+    seconds: Annotated[float, Column("attempt_seconds")] = 0.0
     model: str | None = None
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -127,7 +129,7 @@ class ComponentEvent:
     """One use of a component (a tool, a retriever) while answering."""
 
     name: str
-    position: int
+    position: Int32
     arguments_digest: str | None = None
     returned_bytes: int | None = None
     returned_tokens: int | None = None
@@ -143,13 +145,13 @@ class Reply:
     """
 
     status: Literal["answered", "abstained", "infra"]
-    raw: str | None = None
+    raw: LargeText | None = None
     reason: str | None = None
     stderr: str | None = None
-    seconds: float = 0.0
+    seconds: Annotated[float, Column("answer_seconds")] = 0.0
     stop_reason: str | None = None
     degraded: tuple[str, ...] = ()
-    trajectory: str | None = None
+    trajectory: LargeText | None = None
     attempts: tuple[Attempt, ...] = ()
     events: tuple[ComponentEvent, ...] = ()
 
@@ -162,8 +164,8 @@ class SessionStart:
     indexing_seconds: float = 0.0
     corpus_dir: str | None = None
     nonce: str | None = None
-    name: str | None = None
-    commit: str | None = None
+    name: Annotated[str | None, Column("reported_name")] = None
+    commit: Annotated[str | None, Column("reported_commit")] = None
     loaded_from: str | None = None
     degraded: tuple[str, ...] = ()
 
@@ -178,8 +180,20 @@ class SessionEnd:
 
     invalid: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
-    log: str | None = None
-    restarts: int = 0
+    log: LargeText | None = None
+    restarts: Int32 = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionRecord:
+    """One session of a run: how it came up, and how it ended, None while it lives."""
+
+    run_id: str
+    session_id: str
+    arm: str
+    trial: Int32
+    start: SessionStart
+    end: SessionEnd | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

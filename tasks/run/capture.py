@@ -13,7 +13,6 @@ captures/<run_id>/invalid-<digest>.json    a reason that makes the run invalid
 from __future__ import annotations
 
 import contextlib
-import datetime as dt
 import fcntl
 import json
 import math
@@ -22,13 +21,16 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
+from pydantic import TypeAdapter
+
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
 from coldrun.tasks.lib.errors import StorageError, UsageError
-from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role, SessionRecord
+from coldrun.tasks.lib.table_record import Int32, Moment, from_row, to_row
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +43,9 @@ class Capture:
     task_id: str
     arm: str
     role: Role
-    trial: int
+    trial: Int32
     seed: int
-    captured_at: str
+    captured_at: Moment
     reply: Reply
     session_id: str | None = None
     corpus_dir: str | None = None
@@ -68,86 +70,36 @@ class Capture:
             source_run_id=self.run_id,
         )
 
-    def to_row(self) -> dict[str, Any]:
-        """The row of the `captures` table."""
-        reply = self.reply
-        return {
-            **{name: getattr(self, name) for name in _CAPTURE_COLUMNS},
-            "key_parts": list(self.key_parts.items()),
-            "captured_at": dt.datetime.fromisoformat(self.captured_at),
-            "status": reply.status,
-            "reason": reply.reason,
-            "stderr": reply.stderr,
-            "answer_seconds": reply.seconds,
-            "stop_reason": reply.stop_reason,
-            "degraded": list(reply.degraded),
-            "raw": reply.raw,
-            "trajectory": reply.trajectory,
-        }
-
     def attempt_rows(self) -> list[dict[str, Any]]:
         """The rows of the `attempts` table."""
-        return [
-            {**self._identity(), **asdict(attempt), "attempt_seconds": attempt.seconds}
-            for attempt in self.reply.attempts
-        ]
+        return [{**self._identity(), **to_row(attempt)} for attempt in self.reply.attempts]
 
     def event_rows(self) -> list[dict[str, Any]]:
         """The rows of the `events` table."""
-        return [{**self._identity(), **asdict(event)} for event in self.reply.events]
+        return [{**self._identity(), **to_row(event)} for event in self.reply.events]
 
     def _identity(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in ("run_id", "key", "task_id", "arm", "trial")}
+        return {name: getattr(self, name) for name in DETAIL_OF}
 
 
-_CAPTURE_COLUMNS = (
-    "run_id",
-    "key",
-    "task_id",
-    "arm",
-    "role",
-    "trial",
-    "seed",
-    "evidence",
-    "is_resumed",
-    "source_run_id",
-    "session_id",
-    "corpus_dir",
-    "is_dirty",
-    "is_identified",
-)
+DETAIL_OF = ("run_id", "key", "task_id", "arm", "trial")
+"""The columns of a capture that its attempts and events repeat."""
+
+_CAPTURE = TypeAdapter(Capture)
 
 
 def capture_to_json(capture: Capture) -> bytes:
     """The bytes of a capture file."""
-    reply = {name: getattr(capture.reply, name) for name in Reply.__dataclass_fields__}
-    reply["attempts"] = [asdict(attempt) for attempt in capture.reply.attempts]
-    reply["events"] = [asdict(event) for event in capture.reply.events]
-    values = {name: getattr(capture, name) for name in Capture.__dataclass_fields__}
-    values["key_parts"] = dict(capture.key_parts)
-    values["reply"] = reply
-    return canonical_json(values)
+    return canonical_json(_CAPTURE.dump_python(capture))
 
 
 def capture_from_json(data: bytes) -> Capture:
     """The capture in a file's bytes.
 
     Raises:
-        ValueError, TypeError, KeyError: The bytes are no capture of this version.
+        ValueError: The bytes are no capture of this version.
     """
-    values = json.loads(data)
-    reply = values.pop("reply")
-    return Capture(
-        **values,
-        reply=Reply(
-            **{
-                **reply,
-                "degraded": tuple(reply["degraded"]),
-                "attempts": tuple(Attempt(**attempt) for attempt in reply["attempts"]),
-                "events": tuple(ComponentEvent(**event) for event in reply["events"]),
-            }
-        ),
-    )
+    return _CAPTURE.validate_python(json.loads(data))
 
 
 def capture_from_row(
@@ -156,39 +108,13 @@ def capture_from_row(
     events: list[Mapping[str, Any]],
 ) -> Capture:
     """The capture in a landed row and its attempt and event rows."""
-    return Capture(
-        **{name: row[name] for name in _CAPTURE_COLUMNS},
-        key_parts=dict(row["key_parts"]),
-        captured_at=row["captured_at"].astimezone(dt.UTC).isoformat(),
-        reply=Reply(
-            status=row["status"],
-            raw=row["raw"],
-            reason=row["reason"],
-            stderr=row["stderr"],
-            seconds=row["answer_seconds"],
-            stop_reason=row["stop_reason"],
-            degraded=tuple(row["degraded"]),
-            trajectory=row["trajectory"],
-            attempts=tuple(
-                Attempt(
-                    **{
-                        name: attempt[name]
-                        for name in Attempt.__dataclass_fields__
-                        if name not in ("seconds", "was_replaced")
-                    },
-                    seconds=attempt["attempt_seconds"],
-                    was_replaced=bool(attempt.get("was_replaced")),
-                )
-                for attempt in attempts
-            ),
-            events=tuple(
-                ComponentEvent(
-                    **{name: event[name] for name in ComponentEvent.__dataclass_fields__}
-                )
-                for event in events
-            ),
-        ),
+    reply = from_row(
+        Reply,
+        row,
+        attempts=tuple(from_row(Attempt, attempt) for attempt in attempts),
+        events=tuple(from_row(ComponentEvent, event) for event in events),
     )
+    return from_row(Capture, row, reply=reply)
 
 
 @dataclass(slots=True)
@@ -230,9 +156,9 @@ class CaptureStore:
             name += f".infra-{len(list(self.folder.glob(f'{name}.infra-*.json'))) + 1}"
         self.write(f"{name}.json", capture_to_json(capture))
 
-    def put_session(self, session: Mapping[str, Any]) -> None:
+    def put_session(self, session: SessionRecord) -> None:
         """Write how one session went (again at its end, with what it left)."""
-        self.write(f"session-{session['session_id']}.json", canonical_json(session))
+        self.write(f"session-{session.session_id}.json", canonical_json(to_row(session)))
 
     def read_captures(self) -> dict[str, Capture]:
         """All captures by key. An answer goes before failures, a later failure before earlier.

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, Protocol
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError
-from coldrun.tasks.lib.records import Attempt, Question, Reply, Role, SessionEnd
+from coldrun.tasks.lib.records import Attempt, Question, Reply, Role, SessionEnd, SessionRecord
 from coldrun.tasks.run.capture import Capture, CaptureStore
 from coldrun.tasks.run.capture_key import ArmIdentity, capture_key, constant_parts, key_parts
 
@@ -329,34 +329,18 @@ class Run:
         session_id: str,
         end: SessionEnd | None,
     ) -> None:
-        start = session.start
         for reason in () if end is None else end.invalid:
             self.note_invalid(f"{arm.name}: {reason}")
-        self.store.put_session(session_values(self.run_id, arm.name, trial, session_id, start, end))
-
-
-def session_values(
-    run_id: str, arm: str, trial: int, session_id: str, start: Any, end: SessionEnd | None
-) -> dict[str, Any]:
-    """The row of the `sessions` table; the last fields are null while the session lives."""
-    return {
-        "run_id": run_id,
-        "session_id": session_id,
-        "arm": arm,
-        "trial": trial,
-        "startup_seconds": start.startup_seconds,
-        "indexing_seconds": start.indexing_seconds,
-        "corpus_dir": start.corpus_dir,
-        "nonce": start.nonce,
-        "reported_name": start.name,
-        "reported_commit": start.commit,
-        "loaded_from": start.loaded_from,
-        "degraded": list(start.degraded),
-        "invalid": [] if end is None else list(end.invalid),
-        "warnings": [] if end is None else list(end.warnings),
-        "restarts": None if end is None else end.restarts,
-        "log": None if end is None else end.log,
-    }
+        self.store.put_session(
+            SessionRecord(
+                run_id=self.run_id,
+                session_id=session_id,
+                arm=arm.name,
+                trial=trial,
+                start=session.start,
+                end=end,
+            )
+        )
 
 
 def execute_shard(run: Run, shard: Shard) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.records import Task
+from coldrun.tasks.lib.table_record import to_row
 from coldrun.tasks.run.capture import Capture
 from coldrun.warehouse.writer import prepare_warehouse, write_rows
 
@@ -34,7 +35,7 @@ def land_answers(
         "sessions": list(sessions),
         "attempts": [row for capture in found for row in capture.attempt_rows()],
         "events": [row for capture in found for row in capture.event_rows()],
-        "captures": [capture.to_row() for capture in found],
+        "captures": [to_row(capture) for capture in found],
     }
     for table, values in rows.items():
         write_rows(warehouse, table, run_id, values)

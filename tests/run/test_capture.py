@@ -12,7 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldrun.tasks.lib.errors import StorageError, UsageError
-from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply
+from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, SessionRecord, SessionStart
+from coldrun.tasks.lib.table_record import to_row
 from coldrun.tasks.run.capture import (
     Capture,
     CaptureStore,
@@ -113,7 +114,7 @@ def test_capture_comes_back_from_its_file_as_it_was(capture: Capture) -> None:
 @given(captures)
 def test_capture_comes_back_from_its_row_as_it_was(capture: Capture) -> None:
     """The row and its attempts and events hold all of the record."""
-    row = capture.to_row()
+    row = to_row(capture)
 
     assert capture_from_row(row, capture.attempt_rows(), capture.event_rows()) == capture
 
@@ -148,7 +149,9 @@ def test_read_captures_ignores_what_a_killed_program_left(store: CaptureStore) -
     """A temporary file that was never renamed is nobody's answer."""
     store.put(CAPTURE)
     (store.folder / ".123-4.tmp").write_bytes(capture_to_json(CAPTURE)[:40])
-    store.put_session({"session_id": "tool-0-1", "arm": "tool"})
+    store.put_session(
+        SessionRecord(run_id="r", session_id="tool-0-1", arm="tool", trial=0, start=SessionStart())
+    )
     store.write_manifest({"schema": 1}, b"")
 
     assert list(store.read_captures()) == [CAPTURE.key]
