@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,39 +16,52 @@ from coldrun.tasks.arms.artifacts import (
     find_binaries,
 )
 from coldrun.tasks.arms.service.variables import credential_variables
-from coldrun.tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
+from coldrun.tasks.config import (
+    DESCRIPTIVE_KEYS,
+    ArmConfig,
+    ProcessArm,
+    ProductConfig,
+    ServerArm,
+)
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.machine.file_digest import digest_path
 from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.own_code import interpreter, own_code
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.product.point_use import built_digest
 from coldrun.tasks.product.set_up import digest_setup
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArmKeyParts:
-    """The parts of a capture's key that depend on the arm and the machine.
+class ArmIdentity:
+    """What one arm brings to the keys of all its captures.
 
-    `artifacts` maps the declared files, and "setup", to digests; `product` has the point's commit
-    and tree, and a digest of the files that its set-up made; `binaries` maps programs to their
-    place and digest; `environment` is one digest over the values of the declared variables and of
-    PATH, so that no secret is stored.
+    `arm` is the configuration in full; `artifacts` maps the declared files, and "setup", to
+    digests; `product` has the point's commit and tree, and a digest of the files that its set-up
+    made, None for built-in arms; `code` identifies coldrun itself; `binaries` maps programs to
+    their place and digest; `environment` is one digest over the values of the declared variables
+    and of PATH, so that no secret is stored. `is_identified` is false for an arm that answers from
+    somewhere coldrun cannot see (a remote endpoint): its captures resume their own run and are
+    never reused by another.
     """
 
-    artifacts: Mapping[str, str]
-    product: Mapping[str, str] | None
+    arm: Mapping[str, Any]
+    code: Mapping[str, str]
     interpreter: str
-    binaries: Mapping[str, str]
-    environment: str
+    artifacts: Mapping[str, str] = field(default_factory=dict)
+    product: Mapping[str, str] | None = None
+    binaries: Mapping[str, str] = field(default_factory=dict)
+    environment: str = ""
+    is_identified: bool = True
 
 
-def arm_key_parts(
+def identify_arm(
     arm: ArmConfig,
     *,
     config_dir: Path,
     point: Point | None,
     product: ProductConfig | None = None,
-) -> ArmKeyParts:
+) -> ArmIdentity:
     """What an arm brings to the keys of its captures.
 
     `product` is the configuration that `point` was made from; it tells the set-up.
@@ -56,27 +69,28 @@ def arm_key_parts(
     Raises:
         ConfigError: A declared file or program does not exist.
     """
-    artifacts: dict[str, str] = {}
-    binaries: dict[str, str] = {}
-    environment: dict[str, Any] = {}
-    if isinstance(arm, ProcessArm):
-        for name in declared_files(arm, config_dir=config_dir, has_product=point is not None):
-            artifacts[name] = digest_path(config_dir / name)
-        artifacts.update({name: digest_path(Path(name)) for name in absolute_files(arm)})
-        binaries = find_binaries(arm, point)
-        environment = {
-            "env": {name: os.environ.get(name) for name in _deciding_variables(arm)},
-            "set_env": arm.set_env,
-            "path": session_search_path(),
-        }
+    values = arm.model_dump(mode="json", exclude=set(DESCRIPTIVE_KEYS))
+    if not isinstance(arm, ProcessArm):
+        return ArmIdentity(arm=values, code=own_code(), interpreter=interpreter())
+    names = declared_files(arm, config_dir=config_dir, has_product=point is not None)
+    artifacts = {name: digest_path(config_dir / name) for name in names}
+    artifacts.update({name: digest_path(Path(name)) for name in absolute_files(arm)})
     if arm.runs_program and product is not None and point is not None:
         artifacts["setup"] = digest_setup(product, config_dir=config_dir)
-    return ArmKeyParts(
+    environment = {
+        "env": {name: os.environ.get(name) for name in _deciding_variables(arm)},
+        "set_env": arm.set_env,
+        "path": session_search_path(),
+    }
+    return ArmIdentity(
+        arm=values,
+        code=own_code(),
+        interpreter=describe_interpreter(),
         artifacts=artifacts,
         product=_identify_point(point) if arm.runs_program and point is not None else None,
-        interpreter=describe_interpreter(),
-        binaries=binaries,
+        binaries=find_binaries(arm, point),
         environment=hashlib.sha256(canonical_json(environment)).hexdigest(),
+        is_identified=arm.is_identified,
     )
 
 

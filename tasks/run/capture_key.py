@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.records import Question
+from coldrun.tasks.run.arm_identity import ArmIdentity
 
 CAPTURE_SCHEMA = 1
 """Raised when the meaning of a stored capture changes; older captures are then never reused."""
@@ -27,27 +27,6 @@ KEY_COMPONENTS = (
     "seed",
     "trial",
 )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmIdentity:
-    """What one arm brings to the keys of all its captures.
-
-    `arm` is the configuration in full; `artifacts` and `binaries` map names to digests; `product`
-    is None for built-in arms, else {"commit", "tree"}; `code` identifies coldrun itself;
-    `environment` is a digest of the declared variables' values. `is_identified` is false for an
-    arm that answers from somewhere coldrun cannot see (a remote endpoint): its captures resume
-    their own run and are never reused by another.
-    """
-
-    arm: Mapping[str, Any]
-    artifacts: Mapping[str, str]
-    product: Mapping[str, str] | None
-    code: Mapping[str, str]
-    interpreter: str
-    binaries: Mapping[str, str]
-    environment: str
-    is_identified: bool = True
 
 
 def constant_parts(identity: ArmIdentity) -> dict[str, str]:

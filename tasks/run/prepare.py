@@ -11,7 +11,6 @@ from coldrun.tasks.arms.artifacts import declared_files
 from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
 from coldrun.tasks.arms.registry import open_session
 from coldrun.tasks.config import (
-    DESCRIPTIVE_KEYS,
     ArmConfig,
     Config,
     ProcessArm,
@@ -23,11 +22,10 @@ from coldrun.tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_
 from coldrun.tasks.lib.errors import ConfigError, LockError
 from coldrun.tasks.lib.git.clone import ensure_clone
 from coldrun.tasks.lib.git.repository import Repository
-from coldrun.tasks.lib.own_code import interpreter, own_code
 from coldrun.tasks.lib.records import Point, Question, Task
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.mine_panel import open_corpus, with_repo
-from coldrun.tasks.run.capture_key import ArmIdentity
+from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm
 from coldrun.tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
 from coldrun.tasks.run.manifest import point_values
 
@@ -141,7 +139,6 @@ def plan_arms(
     evaluation: Evaluation, setting: Setting, *, trials: Mapping[str, int]
 ) -> tuple[PlannedArm, ...]:
     """Every arm with its identity, the answers it owes, and the way to open its sessions."""
-    code = own_code()
     trees = {name: tree.tree for name, tree in setting.corpus.trees.items()}
 
     def corpus_trees(question: Question) -> Mapping[str, str]:
@@ -151,7 +148,7 @@ def plan_arms(
         PlannedArm(
             name=arm.name,
             role=arm.role,
-            identity=(identity := identify_arm(arm, evaluation, point=setting.point, code=code)),
+            identity=(identity := _identify(arm, evaluation, setting.point)),
             asks=plan_asks(
                 identity,
                 evaluation.questions(
@@ -170,40 +167,11 @@ def plan_arms(
     )
 
 
-def identify_arm(
-    arm: ArmConfig, evaluation: Evaluation, *, point: Point | None, code: Mapping[str, str]
-) -> ArmIdentity:
-    """What an arm brings to the keys of its captures.
-
-    Raises:
-        ConfigError: A file that the arm declares is not there.
-    """
-    values = arm.model_dump(mode="json", exclude=set(DESCRIPTIVE_KEYS))
-    if not isinstance(arm, ProcessArm):
-        return ArmIdentity(
-            arm=values,
-            artifacts={},
-            product=None,
-            code=code,
-            interpreter=interpreter(),
-            binaries={},
-            environment="",
-        )
-    from coldrun.tasks.run.arm_identity import arm_key_parts
-
-    _refuse_gold(arm, evaluation, has_product=point is not None)
-    parts = arm_key_parts(
+def _identify(arm: ArmConfig, evaluation: Evaluation, point: Point | None) -> ArmIdentity:
+    if isinstance(arm, ProcessArm):
+        _refuse_gold(arm, evaluation, has_product=point is not None)
+    return identify_arm(
         arm, config_dir=evaluation.config_dir, point=point, product=evaluation.config.product
-    )
-    return ArmIdentity(
-        arm=values,
-        artifacts=parts.artifacts,
-        product=parts.product,
-        code=code,
-        interpreter=parts.interpreter,
-        binaries=parts.binaries,
-        environment=parts.environment,
-        is_identified=arm.is_identified,
     )
 
 

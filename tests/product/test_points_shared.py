@@ -17,7 +17,7 @@ from coldrun.tasks.lib.errors import ConfigError, PointError
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.product.point_use import hold_point, release_reserved, use_point
 from coldrun.tasks.product.points import prune_points
-from coldrun.tasks.run.arm_identity import arm_key_parts
+from coldrun.tasks.run.arm_identity import identify_arm
 from tests.sessions import Lab, ask, serve_repositories
 
 COUNTED = 'echo run >> "$COUNT_FILE"; '
@@ -533,7 +533,7 @@ def test_key_of_an_answer_has_commit_and_what_was_installed(lab: Lab, product: P
     lab.adapter("")
     parts = []
     for commit in (first, second, third, second):
-        found = arm_key_parts(
+        found = identify_arm(
             lab.arm(argv=(".venv/bin/tool",)),
             config_dir=lab.config_dir,
             point=product.point(commit),

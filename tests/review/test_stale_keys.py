@@ -9,17 +9,16 @@ import pytest
 
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.records import Point, Question
-from coldrun.tasks.run.arm_identity import ArmKeyParts, arm_key_parts
-from coldrun.tasks.run.capture_key import ArmIdentity
+from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm
 from coldrun.tasks.run.execute import plan_asks
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.sessions import Lab
 
 
-def parts(lab: Lab, *, point: Point | None = None, **values: object) -> ArmKeyParts:
+def parts(lab: Lab, *, point: Point | None = None, **values: object) -> ArmIdentity:
     lab.config_dir.mkdir(exist_ok=True)
     product = None if point is None else lab.product()
-    return arm_key_parts(lab.arm(**values), config_dir=lab.config_dir, point=point, product=product)
+    return identify_arm(lab.arm(**values), config_dir=lab.config_dir, point=point, product=product)
 
 
 def test_a_linked_folder_below_files_counts_with_its_content(lab: Lab) -> None:

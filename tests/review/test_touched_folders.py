@@ -9,14 +9,14 @@ import pytest
 from coldrun.tasks.arms.workspace.corpora import copy_corpus
 from coldrun.tasks.lib.errors import PointError
 from coldrun.tasks.lib.records import Point
-from coldrun.tasks.run.arm_identity import ArmKeyParts, arm_key_parts
+from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm
 from tests.sessions import Lab, ask
 
 
-def parts(lab: Lab, *, point: Point | None = None, **values: object) -> ArmKeyParts:
+def parts(lab: Lab, *, point: Point | None = None, **values: object) -> ArmIdentity:
     lab.config_dir.mkdir(exist_ok=True)
     product = None if point is None else lab.product()
-    return arm_key_parts(lab.arm(**values), config_dir=lab.config_dir, point=point, product=product)
+    return identify_arm(lab.arm(**values), config_dir=lab.config_dir, point=point, product=product)
 
 
 def built_point(lab: Lab, text: str) -> Point:

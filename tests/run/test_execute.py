@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from coldrun.tasks.lib.errors import ColdrunError, StorageError
 from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.run.arm_identity import ArmIdentity
 from coldrun.tasks.run.capture import CaptureStore
-from coldrun.tasks.run.capture_key import ArmIdentity
 from coldrun.tasks.run.execute import (
     MAX_SHARDS_PER_ARM,
     PlannedArm,

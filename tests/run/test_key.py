@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldrun.tasks.lib.records import Question
+from coldrun.tasks.run.arm_identity import ArmIdentity
 from coldrun.tasks.run.capture_key import (
     KEY_COMPONENTS,
-    ArmIdentity,
     capture_key,
     constant_parts,
     differing_components,

@@ -12,7 +12,7 @@ import pytest
 
 from coldrun.tasks.config import ChatArm, HttpArm, parse_config
 from coldrun.tasks.lib.errors import ConfigError
-from coldrun.tasks.run.arm_identity import arm_key_parts
+from coldrun.tasks.run.arm_identity import identify_arm
 
 PORT = "http://127.0.0.1:{port}/x"
 REMOTE = "https://example.org/x"
@@ -84,7 +84,7 @@ def test_value_of_a_variable_is_in_the_key_unless_it_says_who_asks(
     )
 
     def environment() -> str:
-        return arm_key_parts(arm, config_dir=tmp_path, point=None).environment
+        return identify_arm(arm, config_dir=tmp_path, point=None).environment
 
     for name in arm.env:
         monkeypatch.setenv(name, "one")

@@ -11,9 +11,8 @@ import pytest
 from coldrun.tasks.config import Bm25Arm
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.records import Point, Question
-from coldrun.tasks.run.arm_identity import ArmKeyParts, arm_key_parts
+from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm
 from coldrun.tasks.run.capture_key import (
-    ArmIdentity,
     capture_key,
     constant_parts,
     differing_components,
@@ -24,24 +23,14 @@ from tests.sessions import Lab
 QUESTION = Question(id="q1", query="where?", answer="ranking", k=5, seed=0)
 
 
-def parts_of(lab: Lab, point: Point | None = None, **values: Any) -> ArmKeyParts:
+def parts_of(lab: Lab, point: Point | None = None, **values: Any) -> ArmIdentity:
     product = lab.product(setup=values.pop("setup", ()))
-    return arm_key_parts(lab.arm(**values), config_dir=lab.config_dir, point=point, product=product)
+    return identify_arm(lab.arm(**values), config_dir=lab.config_dir, point=point, product=product)
 
 
 def key_of(lab: Lab, point: Point | None = None, **values: Any) -> dict[str, str]:
     """The components of the key of one answer."""
-    parts = parts_of(lab, point, **values)
-    values.pop("setup", None)
-    identity = ArmIdentity(
-        arm=lab.arm(**values).model_dump(mode="json"),
-        artifacts=parts.artifacts,
-        product=parts.product,
-        code={},
-        interpreter=parts.interpreter,
-        binaries=parts.binaries,
-        environment=parts.environment,
-    )
+    identity = parts_of(lab, point, **values)
     return key_parts(constant_parts(identity), question=QUESTION, corpus={".": "t"}, trial=0)
 
 
@@ -178,8 +167,8 @@ def test_declared_file_that_is_missing_is_an_error(product: Lab) -> None:
 def test_built_in_arm_has_no_product(product: Lab) -> None:
     """A control is the same at every point."""
     arm = Bm25Arm(name="b", kind="bm25")
-    one = arm_key_parts(arm, config_dir=product.config_dir, point=product.point())
-    two = arm_key_parts(arm, config_dir=product.config_dir, point=None)
+    one = identify_arm(arm, config_dir=product.config_dir, point=product.point())
+    two = identify_arm(arm, config_dir=product.config_dir, point=None)
     assert one == two
     assert one.product is None
 
