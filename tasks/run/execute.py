@@ -18,8 +18,9 @@ from coldrun.tasks.arms.base import Session
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError
 from coldrun.tasks.lib.records import Attempt, Question, Reply, Role, SessionEnd, SessionRecord
+from coldrun.tasks.run.arm_identity import ArmIdentity
 from coldrun.tasks.run.capture import Capture, CaptureStore
-from coldrun.tasks.run.capture_key import ArmIdentity, capture_key, constant_parts, key_parts
+from coldrun.tasks.run.capture_key import capture_key, constant_parts, key_parts
 
 MAX_SHARDS_PER_ARM = 64
 TASKS_PER_SHARD = 8
