@@ -45,7 +45,7 @@ def command(
     from coldrun.tasks.run.machine_checks import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
-    checks += _check_servers(scratch)
+    checks += _check_server()
     has_failed = any(check.status == "failed" for check in checks)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     console = outputs.people
@@ -65,18 +65,18 @@ def command(
     sys.exit(2 if has_failed else 0)
 
 
-def _check_servers(scratch: Path) -> Iterator[Check]:
-    """The Prefect server that a run would use, and servers whose program is gone."""
+def _check_server() -> Iterator[Check]:
+    """The Prefect server that a run would use."""
     from importlib.metadata import version
 
-    from coldrun.flows.server_launch import health
-    from coldrun.flows.server_state import list_orphans, read_running, run_folders, state_folder
+    from coldrun.flows.prefect_server import state_folder
+    from coldrun.flows.server_health import find_problem
     from coldrun.tasks.run.machine_checks import Check
 
     given = os.environ.get("PREFECT_API_URL")
-    running = read_running(state_folder())
+    running = state_folder().read()
     if given:
-        problem = health(given, timeout_seconds=5, is_users=True)
+        problem = find_problem(given, timeout_seconds=5)
         step = "start it, mend the address (it ends in /api), or unset PREFECT_API_URL"
         yield Check(
             name="server",
@@ -88,23 +88,16 @@ def _check_servers(scratch: Path) -> Iterator[Check]:
         yield Check(
             name="server",
             status="ok",
-            found=f"none runs; a run starts its own of Prefect {version('prefect')} (about 8 s)",
-            next_step="`coldrun server start` keeps one running",
+            found="none runs; commands do their stages in their own process",
+            next_step="`coldrun server start` keeps one, to watch runs in a browser",
         )
     else:
-        problem = health(running.api_url, timeout_seconds=5)
+        problem = find_problem(running.api_url, timeout_seconds=5, auth=running.auth)
         if problem is None and running.prefect_version != version("prefect"):
             problem = f"is of Prefect {running.prefect_version}, not {version('prefect')}"
         yield Check(
             name="server",
             status="warning" if problem else "ok",
-            found=f"{running.ui_url} (process {running.pid}): {problem or 'answers'}",
+            found=f"{running.api_url} (process {running.pid}): {problem or 'answers'}",
             next_step="`coldrun server stop`, then `coldrun server start`" if problem else None,
         )
-    orphans = list_orphans(run_folders(scratch))
-    yield Check(
-        name="orphaned servers",
-        status="warning" if orphans else "ok",
-        found=f"{len(orphans)} folders of servers whose run is gone" if orphans else "none",
-        next_step="the next run removes them" if orphans else None,
-    )

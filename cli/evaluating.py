@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import shlex
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +13,6 @@ from coldrun.cli.options import Outputs, given_words, resume_command
 from coldrun.tasks.lib.errors import ColdrunError
 
 if TYPE_CHECKING:
-    from coldrun.flows.prefect_server import ServerHandle
     from coldrun.tasks.history.campaign import PointEvent
     from coldrun.tasks.judge.build_report import BuiltReport
     from coldrun.tasks.judge.report_model import Report
@@ -58,7 +57,7 @@ def evaluate_and_report(
     else:
         run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-    def run() -> None:
+    def orchestrated() -> None:
         from coldrun.flows.evaluate import evaluate
 
         evaluate(
@@ -73,10 +72,15 @@ def evaluate_and_report(
             repo=repo,
         )
 
-    built: BuiltReport = run_flow(
-        run,
+    def here() -> None:
+        from coldrun.tasks.judge.run_here import run_here
+
+        run_here(evaluation, replace(request, run_id=run_id), revision)
+
+    built: BuiltReport = conduct(
+        orchestrated,
+        here,
         awaits=run_id,
-        scratch=evaluation.scratch,
         outputs=outputs,
         on_landed=lambda built: print_report_outputs(built.report, outputs, is_full=is_full),
         lost=lambda watch: lost_run(watch, evaluation.config_path),
@@ -84,22 +88,22 @@ def evaluate_and_report(
     return exit_code_of(built.report, evaluation.config_path, outputs)
 
 
-def run_flow(
-    run: Callable[[], object],
+def conduct(
+    orchestrated: Callable[[], object],
+    here: Callable[[], object],
     *,
     awaits: str,
-    scratch: Path,
     outputs: Outputs,
     on_event: Callable[[PointEvent], None] = lambda _: None,
     on_landed: Callable[[Any], None] = lambda _: None,
     lost: Callable[[Watch], BaseException],
 ) -> Any:
-    """Call `run` with a Prefect server at hand, progress on stderr, and Ctrl-C as a stop.
+    """Do long work with progress on stderr, and Ctrl-C as a stop.
 
     Args:
-        run: Calls the flow.
-        awaits: What the watch calls the flow's result: a run's id, or a kind.
-        scratch: The scratch folder.
+        orchestrated: Calls the flow, where a Prefect server runs.
+        here: Does the same in this process, where none does.
+        awaits: What the watch calls the result: a run's id, or a kind.
         outputs: Where notes go.
         on_event: Told of each point of a history.
         on_landed: Called once with the result, as soon as everything has landed: a report is
@@ -109,31 +113,37 @@ def run_flow(
     Returns:
         The result; of an interrupted run, with what had finished.
     """
+    from coldrun.flows.interruptible import Interrupted, call_interruptibly
+    from coldrun.flows.prefect_server import find_server, use_server
     from coldrun.tasks.lib.watch import Watch, watching
     from coldrun.tasks.report.progress import show_progress
 
     told: list[Any] = []
 
-    def tell() -> None:
+    def tell() -> bool:
         value = watch.results.get(awaits)
         if value is not None and not told:
             told.append(value)
             display.close()
             on_landed(value)
+        return False
 
     with (
         show_progress(outputs.notes) as display,
-        prefect_server(scratch, display.note, verbose=outputs.verbose) as server,
         watching(
             Watch(on_phase=display.phase, on_progress=display.update, on_event=on_event)
         ) as watch,
     ):
-        from coldrun.flows.quiet import FlowInterrupted
-        from coldrun.flows.quiet import run_flow as call_flow
-
+        server = find_server(display.note)
         try:
-            call_flow(server, run, watch=watch, on_poll=tell)
-        except FlowInterrupted:
+            if server is None:
+                call_interruptibly(here, watch=watch, on_poll=tell)
+            else:
+                with use_server(server, verbose=outputs.verbose):
+                    from coldrun.flows.orchestrate import call_flow
+
+                    call_flow(orchestrated, watch=watch, on_poll=tell)
+        except Interrupted:
             if awaits not in watch.results:
                 raise lost(watch) from None
         tell()
@@ -182,17 +192,3 @@ def print_report_outputs(
         to_json=report.to_json(),
         to_markdown=render_markdown(report, stratum=stratum),
     )
-
-
-@contextmanager
-def prefect_server(
-    scratch: Path, announce: Callable[[str], None], *, verbose: bool
-) -> Iterator[ServerHandle]:
-    """A Prefect server for a while, and Prefect's settings in place before it is imported."""
-    from coldrun.flows.prefect_server import use_server
-
-    with use_server(scratch, verbose=verbose, announce=announce, is_awaited=False) as server:
-        import coldrun.flows.evaluate  # noqa: F401 - its two seconds pass while the server starts
-
-        server.wait_until_ready()
-        yield server

@@ -11,7 +11,7 @@ import click
 from rich.console import Console
 from rich.text import Text
 
-from coldrun.cli.evaluating import INTERRUPTED, InterruptedRunError, run_flow
+from coldrun.cli.evaluating import INTERRUPTED, InterruptedRunError, conduct
 from coldrun.cli.options import Function, Outputs, check_output, write_output
 from coldrun.tasks.lib.plain_text import counted, cut_text
 
@@ -33,7 +33,7 @@ def chart_option(function: Function) -> Function:
 
 
 def conduct_and_report(
-    run: Callable[[], object],
+    orchestrated: Callable[[], object],
     request: HistoryRequest,
     *,
     outputs: Outputs,
@@ -43,16 +43,16 @@ def conduct_and_report(
     """Conduct a history, print its report, and give the exit code.
 
     Args:
-        run: Calls the flow.
+        orchestrated: Calls the flow.
         request: What is asked for.
         outputs: Where the report goes.
         svg_file: Where the chart goes, if anywhere.
         again: The command that continues it.
     """
-    history: History = run_flow(
-        run,
+    history: History = conduct(
+        orchestrated,
+        lambda: conduct_here(request),
         awaits="history",
-        scratch=request.evaluation.scratch,
         outputs=outputs,
         on_event=PointTeller(outputs.notes, len(request.commits)).tell,
         on_landed=lambda history: report_history(history, outputs=outputs, svg_file=svg_file),
@@ -64,6 +64,14 @@ def conduct_and_report(
         outputs.notes.print_command("interrupted; continue with:", again)
         return INTERRUPTED
     return history.exit_code
+
+
+def conduct_here(request: HistoryRequest) -> None:
+    """Conduct a history in this process, for the watch."""
+    from coldrun.tasks.history.history_lifecycle import conduct_history
+    from coldrun.tasks.lib.watch import current_watch
+
+    current_watch().results["history"] = conduct_history(request)
 
 
 def command_line(name: str, config_path: Path, *options: Mapping[str, object]) -> str:

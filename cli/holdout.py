@@ -189,27 +189,36 @@ def _evaluator(
     def evaluate_quietly(
         evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
     ) -> BuiltReport:
-        from coldrun.cli.evaluating import lost_run, run_flow
+        from coldrun.cli.evaluating import conduct, lost_run
         from coldrun.tasks.run.manifest import new_run_id
 
         run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-        def run() -> None:
-            from coldrun.flows.evaluate import answer
-            from coldrun.tasks.run.live_run import keep_live
+        def start() -> StartedRun:
             from coldrun.tasks.run.prepare import prepare_evaluation_point
             from coldrun.tasks.run.run_lifecycle import start_run
 
             point = prepare_evaluation_point(evaluation, request.revision)
             started = start_run(evaluation, replace(asked, run_id=run_id), point=point)
             guard(started)
-            keep_live(started)
+            return started
+
+        def orchestrated() -> None:
+            from coldrun.flows.evaluate import answer
+            from coldrun.tasks.run.live_run import keep_live
+
+            keep_live(start())
             answer(run_id, warehouse=str(asked.warehouse), scratch=str(scratch))
 
-        built: BuiltReport = run_flow(
-            run,
+        def here() -> None:
+            from coldrun.tasks.judge.run_here import answer_here
+
+            answer_here(start())
+
+        built: BuiltReport = conduct(
+            orchestrated,
+            here,
             awaits=run_id,
-            scratch=scratch,
             outputs=outputs,
             lost=lambda watch: lost_run(watch, evaluation.config_path),
         )

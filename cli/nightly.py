@@ -81,7 +81,7 @@ def once(
     for night in nights:
         console.print(night.sentence, soft_wrap=True, markup=False)
     if not nights:
-        from coldrun.flows.nights import BUSY
+        from coldrun.tasks.history.night import BUSY
 
         console.print(BUSY, soft_wrap=True)
     outputs.write(
@@ -117,7 +117,7 @@ def serve(
     whose process was killed is marked as crashed within two minutes.
     """
     from coldrun.cli.options import people_console
-    from coldrun.flows.prefect_server import start_server, use_server
+    from coldrun.flows.prefect_server import require_server, start_server, use_server
 
     chosen = _choose(configs)
     _refuse_unmeasurable(chosen, scratch)
@@ -128,7 +128,7 @@ def serve(
 
     if not os.environ.get("PREFECT_API_URL"):
         start_server(announce)
-    with use_server(scratch, verbose=verbose, announce=announce):
+    with use_server(require_server(announce), verbose=verbose):
         from coldrun.flows.nights import serve_nights
 
         errors.print(
@@ -139,26 +139,20 @@ def serve(
 
 
 @command.command("guard", epilog="Example: coldrun nightly guard")
-@scratch_option
 @catch_errors
-def guard(scratch: Path) -> None:
+def guard() -> None:
     """Let the Prefect server mark nights of killed workers as crashed (`serve` does it by itself).
 
     For deployments of prefect.yaml: without it, the run of a killed worker stays `Running` and
     every later night is cancelled.
     """
     from coldrun.cli.options import people_console
-    from coldrun.flows.prefect_server import use_server
+    from coldrun.flows.prefect_server import require_server, use_server
 
     errors = people_console(stderr=True)
-    with use_server(scratch, verbose=False, announce=errors.print) as server:
+    with use_server(require_server(errors.print), verbose=False) as server:
         from coldrun.flows.nights import AUTOMATION, ensure_automation
-        from coldrun.tasks.lib.errors import UsageError
 
-        if server.kind == "own":
-            raise UsageError(
-                "no Prefect server runs; set PREFECT_API_URL, or `coldrun server start` one"
-            )
         ensure_automation()
         click.echo(f"automation {AUTOMATION!r} is on {server.api_url}")
 
@@ -187,19 +181,24 @@ def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) ->
 
 
 def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Outputs) -> list[Night]:
-    from coldrun.cli.evaluating import InterruptedRunError, run_flow
+    from coldrun.cli.evaluating import InterruptedRunError, conduct
     from coldrun.cli.history_commands import PointTeller
 
-    def run() -> None:
+    def orchestrated() -> None:
         from coldrun.flows.nights import NightFailedError, nightly
 
         with contextlib.suppress(NightFailedError):  # the exit code says it
             nightly([str(path) for path in configs], str(warehouse), str(scratch))
 
-    nights: list[Night] = run_flow(
-        run,
+    def here() -> None:
+        from coldrun.tasks.history.night import run_nights
+
+        run_nights(configs, warehouse=warehouse, scratch=scratch)
+
+    nights: list[Night] = conduct(
+        orchestrated,
+        here,
         awaits="nights",
-        scratch=scratch,
         outputs=outputs,
         on_event=PointTeller(outputs.notes, None).tell,
         lost=lambda _: InterruptedRunError(

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 import click
 
 from coldrun.cli.options import catch_errors
-
-if TYPE_CHECKING:
-    from coldrun.flows.prefect_server import ServerStatus
 
 json_option = click.option(
     "--json", "is_json", is_flag=True, help="Print one JSON object and nothing else."
@@ -20,7 +15,7 @@ json_option = click.option(
 
 @click.group(
     "server",
-    epilog="A run that finds no server starts its own, which takes about 8 s and ends with it.",
+    epilog="A run that finds no server does its stages in its own process.",
 )
 def command() -> None:
     """Keep a Prefect server running between commands.
@@ -45,8 +40,8 @@ def start(is_json: bool) -> None:
     """
     from coldrun.flows.prefect_server import start_server
 
-    status = start_server(_say)
-    click.echo(json.dumps(asdict(status)) if is_json else _describe(status))
+    start_server(_say)
+    _tell(is_json=is_json)
 
 
 @command.command("status", epilog="Example: coldrun server status --json")
@@ -54,10 +49,7 @@ def start(is_json: bool) -> None:
 @catch_errors
 def status(is_json: bool) -> None:
     """Say whether the server runs, and where. Exit code 0 either way."""
-    from coldrun.flows.prefect_server import server_status
-
-    found = server_status()
-    click.echo(json.dumps(asdict(found)) if is_json else _describe(found))
+    _tell(is_json=is_json)
 
 
 @command.command("stop", epilog="Example: coldrun server stop")
@@ -65,11 +57,11 @@ def status(is_json: bool) -> None:
 @catch_errors
 def stop(is_json: bool) -> None:
     """Stop the server and all its processes. Its database stays."""
-    from coldrun.flows.prefect_server import server_status, stop_server
+    from coldrun.flows.prefect_server import stop_server
 
     stopped = stop_server()
     if is_json:
-        click.echo(json.dumps(asdict(server_status())))
+        _tell(is_json=True)
     elif stopped is None:
         click.echo("No server was running.")
     else:
@@ -80,9 +72,23 @@ def _say(line: str) -> None:
     click.echo(line, err=True)
 
 
-def _describe(status: ServerStatus) -> str:
-    if not status.is_running:
-        return "No server is running. `coldrun server start` starts one."
-    return (
-        f"Prefect server: {status.ui_url} (process {status.pid}, Prefect {status.prefect_version})"
-    )
+def _tell(*, is_json: bool) -> None:
+    """Say whether the server runs, and where; without the password, which `server.json` has."""
+    from coldrun.flows.prefect_server import state_folder
+
+    folder = state_folder()
+    running = folder.read()
+    values: dict[str, object] = {"is_running": running is not None}
+    for name in ("pid", "port", "api_url", "created", "prefect_version"):
+        values[name] = None if running is None else getattr(running, name)
+    values |= {"database": str(folder.database), "log": str(folder.log)}
+    values["sign_in_with"] = str(folder.state)
+    if is_json:
+        click.echo(json.dumps(values))
+    elif running is None:
+        click.echo("No server is running. `coldrun server start` starts one.")
+    else:
+        click.echo(
+            f"Prefect server: {running.api_url.removesuffix('/api')} (process {running.pid}, "
+            f"Prefect {running.prefect_version}); `auth` in {folder.state} signs you in"
+        )

@@ -128,10 +128,10 @@ def command(
     strategies. Writes a configuration that repeats it.
     """
     from coldrun.cli.evaluating import (
+        conduct,
         exit_code_of,
         lost_run,
         print_report_outputs,
-        run_flow,
     )
     from coldrun.cli.try_arms import GivenTools, arms_text, check_server, read_arms, toml_value
     from coldrun.tasks.config import McpArm, parse_config
@@ -170,13 +170,6 @@ def command(
 
     run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-    def run() -> None:
-        from coldrun.flows.evaluate import try_repository
-
-        try_repository(
-            str(config_path), warehouse=str(warehouse), scratch=str(scratch), run_id=run_id
-        )
-
     def on_landed(built: BuiltReport) -> None:
         if is_full:
             from coldrun.tasks.config import load_config
@@ -189,15 +182,33 @@ def command(
         again = ["coldrun", "run", str(config_path), *given_words("warehouse", "scratch")]
         console.print_command("To repeat:", shlex.join(again))
 
-    built: BuiltReport = run_flow(
-        run,
+    built: BuiltReport = conduct(
+        lambda: _call_flow(config_path, warehouse, scratch, run_id),
+        lambda: _run_here(config_path, warehouse, scratch, run_id),
         awaits=run_id,
-        scratch=scratch,
         outputs=outputs,
         on_landed=on_landed,
         lost=lambda watch: lost_run(watch, config_path),
     )
     sys.exit(exit_code_of(built.report, config_path, outputs))
+
+
+def _call_flow(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -> None:
+    from coldrun.flows.evaluate import try_repository
+
+    try_repository(str(config_path), warehouse=str(warehouse), scratch=str(scratch), run_id=run_id)
+
+
+def _run_here(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -> None:
+    from coldrun.tasks.freeze.write_panel import freeze_mined
+    from coldrun.tasks.judge.run_here import run_here
+    from coldrun.tasks.mine.mined_file import mine_to_file
+    from coldrun.tasks.run.prepare import load_evaluation
+    from coldrun.tasks.run.run_lifecycle import RunRequest
+
+    freeze_mined(config_path, mine_to_file(config_path, scratch))
+    evaluation = load_evaluation(config_path, scratch=scratch)
+    run_here(evaluation, RunRequest(warehouse=warehouse, run_id=run_id), None)
 
 
 CONFIG = """\

@@ -9,10 +9,9 @@ as crashed.
 
 from __future__ import annotations
 
-import datetime as dt
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Sequence
+from contextlib import suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -32,14 +31,8 @@ from prefect.exceptions import ObjectNotFound
 from prefect.schedules import Cron
 
 from coldrun.flows.history import run_history
-from coldrun.tasks.history.commits import require_product
-from coldrun.tasks.history.night import Night, evaluate_night, failed_night, publish_nights
+from coldrun.tasks.history.night import BUSY, run_nights
 from coldrun.tasks.lib.errors import ColdrunError
-from coldrun.tasks.lib.git.clone import is_url
-from coldrun.tasks.lib.machine.file_locks import try_lock
-from coldrun.tasks.lib.watch import current_watch
-from coldrun.tasks.run.manifest import new_run_id
-from coldrun.tasks.run.prepare import load_evaluation
 from coldrun.tasks.run.stage import fetch_stage
 
 DEPLOYMENT: Final = "nightly"
@@ -53,44 +46,6 @@ class NightFailedError(ColdrunError):
     """At least one evaluation of the night could not be measured."""
 
     exit_code = 5
-
-
-def run_nights(configs: Sequence[Path], *, warehouse: Path, scratch: Path) -> list[Night]:
-    """Evaluate every configuration, within a flow run; one that fails does not stop the others.
-
-    Returns:
-        One for each configuration, in order; empty when another night holds the warehouse.
-    """
-    nights: list[Night] = []
-    with hold_night(warehouse) as is_mine:
-        if not is_mine:
-            return []
-        for path in configs:
-            if current_watch().is_stopping:
-                break
-            try:
-                evaluation = load_evaluation(path, scratch=scratch)
-                if is_url(require_product(evaluation).repo):
-                    fetch_stage(str(path), str(scratch))
-                nights.append(evaluate_night(evaluation, warehouse, conduct=run_history))
-            except ColdrunError as error:
-                nights.append(failed_night(path.stem, error))
-        report = publish_nights(nights, warehouse, stem=new_run_id(dt.datetime.now(dt.UTC)))
-        with suppress(Exception):  # the night has landed; what shows it may fail
-            text = report.read_text(encoding="utf-8")
-            create_markdown_artifact(key="coldrun-nightly", markdown=text)
-    return nights
-
-
-@contextmanager
-def hold_night(warehouse: Path) -> Iterator[bool]:
-    """Hold the warehouse for one night; says whether it was free. A dead program's lock is free."""
-    lock = try_lock(warehouse / "locks" / "nightly.lock")
-    try:
-        yield lock is not None
-    finally:
-        if lock is not None:
-            lock.release()
 
 
 @flow(name="nightly", flow_run_name="nightly", persist_result=False)
@@ -108,22 +63,20 @@ def nightly(configs: list[str], warehouse: str, scratch: str) -> list[str]:
     Raises:
         NightFailedError: One of them could not be measured; the others were.
     """
-    nights = run_nights(
+    nights, report = run_nights(
         [Path(name).expanduser().resolve() for name in configs],
         warehouse=Path(warehouse).expanduser().resolve(),
         scratch=Path(scratch).expanduser().resolve(),
+        conduct=run_history,
+        fetch=lambda path, place: fetch_stage(str(path), str(place)),
     )
-    current_watch().results[NIGHTS] = nights
+    with suppress(Exception):  # the night has landed; what shows it may fail
+        text = report.read_text(encoding="utf-8") if report is not None else BUSY
+        create_markdown_artifact(key="coldrun-nightly", markdown=text)
     sentences = [night.sentence for night in nights] or [BUSY]
     if any(night.exit_code for night in nights):
         raise NightFailedError("; ".join(sentences))
     return sentences
-
-
-NIGHTS: Final = "nights"
-"""What the watch calls the nights of the last flow run."""
-
-BUSY: Final = "another night is still running on this warehouse; nothing was executed"
 
 
 def serve_nights(

@@ -1,315 +1,430 @@
-"""The Prefect server that a flow runs on: the given one, a running one, or one of its own.
+"""The Prefect server that flows run on: the one of `PREFECT_API_URL`, else the user's own.
 
-    with use_server(scratch, verbose=False, announce=say) as server:
-        from coldrun.flows.evaluate import evaluate   # Prefect is imported here at the earliest
-
-The order is fixed: `PREFECT_API_URL`, then the server that `coldrun server start` left running,
-then an own one that ends with this process, even when the process is killed.
+`coldrun server start` keeps one a user, whatever `--scratch` says; it lives in the user's state
+folder (COLDRUN_STATE names another one). Where no server runs, commands do without: a server that
+ends with its run could be looked at by nobody. Prefect itself is not imported here.
 """
 
 from __future__ import annotations
 
 import contextlib
+import fcntl
+import json
 import logging
 import os
-import shutil
+import secrets
+import signal
+import socket
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Final, Literal
 
-from coldrun.flows.server_environment import prefect_environment
-from coldrun.flows.server_launch import START_SECONDS, health, launch, patience, wait_until_ready
-from coldrun.flows.server_state import (
-    RunFolders,
-    Running,
-    StateFolder,
-    locked,
-    prepare,
-    prepare_state,
-    read_running,
-    state_folder,
-    write_running,
-)
-from coldrun.tasks.lib.errors import ColdrunError
+import platformdirs
+import psutil
 
-__all__ = [
-    "ServerHandle",
-    "ServerStatus",
-    "prefect_environment",
-    "server_status",
-    "start_server",
-    "stop_server",
-    "use_server",
-]
+from coldrun.flows.server_health import find_problem
+from coldrun.tasks.lib.errors import ColdrunError, StorageError, UsageError
 
-BACKGROUND_PORTS: Final = (4200, 0)
-"""Prefect's usual port first, so that a bookmarked address stays right."""
+PORTS: Final = (4200, 0)
+"""Prefect's usual port first, so that a bookmarked address stays right; then any free one."""
+START_SECONDS: Final = 300.0
 ANSWER_SECONDS: Final = 20.0
+STOP_SECONDS: Final = 10.0
+START: Final = ("prefect", "server", "start")
+NEWS_SECONDS: Final = 30.0
+POLL_SECONDS: Final = 0.05
+
+_OFFLINE: Final = {
+    "DO_NOT_TRACK": "1",
+    # with analytics on, a fresh database answers `database is locked` now and then
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "PREFECT_LOGGING_TO_API_ENABLED": "false",
+    # of Prefect's own profiles the one it falls back to; the user's is never read
+    "PREFECT_PROFILE": "ephemeral",
+}
+
+# One transaction for many events in place of one for each: 256 task runs cost the server 2.4 s of
+# CPU in place of 7.2 s, and the next flow no longer waits for the last one's events.
+_BATCHES: Final = {
+    "PREFECT_SERVER_SERVICES_EVENT_PERSISTER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_FLUSH_INTERVAL": "1",
+    "PREFECT_SERVER_SERVICES_TASK_RUN_RECORDER_READ_BATCH_SIZE": "100",
+    "PREFECT_SERVER_SERVICES_TRIGGERS_READ_BATCH_SIZE": "100",
+}
 
 
-@dataclass(frozen=True)
-class ServerHandle:
-    """The server that this process uses.
-
-    Attributes:
-        api_url: Its address for Prefect's client.
-        ui_url: Its user interface; None for an own server, which has none.
-        kind: Whose it is: the user's, one left running, or this process's own.
-    """
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A server that flows can use; `kind` is `given` for that of `PREFECT_API_URL`."""
 
     api_url: str
-    ui_url: str | None
-    kind: Literal["given", "running", "own"]
-    _wait: Callable[[], None]
+    kind: Literal["given", "running"]
+    auth: str | None = None
 
-    def wait_until_ready(self) -> None:
-        """Return when it answers; only an own server can take a while.
-
-        Raises:
-            ColdrunError: It did not start.
-        """
-        self._wait()
+    @property
+    def ui_url(self) -> str:
+        """The address for a browser."""
+        return self.api_url.rstrip("/").removesuffix("/api")
 
 
-@dataclass(frozen=True)
-class ServerStatus:
-    """The server that `coldrun server start` left running, or the lack of one.
+@dataclass(frozen=True, slots=True)
+class Running:
+    """The server that was left running, as `server.json` has it.
 
-    All but `is_running`, `database` and `log` are None where none runs.
+    Attributes:
+        pid: Its process, leader of its own session.
+        port: The loopback port.
+        created: When the process began, in seconds since the epoch, so that a new process which
+            was given the same number is not taken for it.
+        prefect_version: The Prefect that it runs.
+        auth: What clients must show, `name:password`.
     """
 
-    is_running: bool
-    database: str
-    log: str
-    pid: int | None = None
-    port: int | None = None
-    api_url: str | None = None
-    ui_url: str | None = None
-    started_at: float | None = None
-    prefect_version: str | None = None
+    pid: int
+    port: int
+    created: float
+    prefect_version: str
+    auth: str
+
+    @property
+    def api_url(self) -> str:
+        """The address for Prefect's client."""
+        return f"http://127.0.0.1:{self.port}/api"
+
+    def is_alive(self) -> bool:
+        """Whether the very process that was started still runs."""
+        try:
+            process = psutil.Process(self.pid)
+            return (
+                process.status() != psutil.STATUS_ZOMBIE
+                # clocks are set, so that its start may seem some seconds off
+                and abs(process.create_time() - self.created) < 60
+                and "prefect" in process.cmdline()
+            )
+        except psutil.Error:
+            return False
+
+    def end(self) -> None:
+        """End the process and its group: asked first, killed after ten seconds."""
+        _kill_group(self.pid, signal.SIGTERM)
+        with contextlib.suppress(psutil.Error):
+            psutil.Process(self.pid).wait(STOP_SECONDS)
+        _kill_group(self.pid, signal.SIGKILL)
+
+
+@dataclass(frozen=True, slots=True)
+class StateFolder:
+    """Where the server that stays is, one a user."""
+
+    root: Path
+
+    @property
+    def state(self) -> Path:
+        """Which server stays."""
+        return self.root / "server.json"
+
+    @property
+    def database(self) -> Path:
+        """Its database."""
+        return self.root / "server" / "prefect.db"
+
+    @property
+    def log(self) -> Path:
+        """What it says."""
+        return self.root / "server" / "server.log"
+
+    def prepare(self) -> None:
+        """Make it, readable by the user alone.
+
+        Raises:
+            StorageError: It cannot be written.
+        """
+        try:
+            for folder in (self.root, self.log.parent):
+                folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                folder.chmod(0o700)
+        except OSError as error:
+            raise StorageError(
+                f"the state folder {self.root} cannot be written ({error.strerror}); name another "
+                "one with COLDRUN_STATE"
+            ) from None
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let one process at a time start or stop the server."""
+        self.prepare()
+        with (self.root / "server.lock").open("wb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+    def read(self) -> Running | None:
+        """The server that stays, as far as its process lives; a stale file is removed."""
+        try:
+            running = Running(**json.loads(self.state.read_bytes()))
+            if running.is_alive():
+                return running
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError):
+            pass
+        with contextlib.suppress(OSError):
+            self.state.unlink(missing_ok=True)
+        return None
+
+    def write(self, running: Running) -> None:
+        """Record the server that stays, at once or not at all."""
+        partial = self.state.with_suffix(".partial")
+        partial.touch(mode=0o600)
+        partial.write_text(json.dumps(asdict(running)) + "\n", encoding="utf-8")
+        partial.replace(self.state)
+
+
+def state_folder() -> StateFolder:
+    """The user's state folder, whether or not it exists."""
+    named = os.environ.get("COLDRUN_STATE")
+    if named:
+        return StateFolder(Path(named).expanduser().absolute())
+    return StateFolder(Path(platformdirs.user_state_dir("coldrun")))
+
+
+def find_server(announce: Callable[[str], None]) -> Server | None:
+    """The server that flows are to use, which answers; None where none runs.
+
+    Args:
+        announce: Told in one line which server is used, or why one is not.
+
+    Raises:
+        ColdrunError: The server of `PREFECT_API_URL` does not answer.
+    """
+    if url := os.environ.get("PREFECT_API_URL"):
+        problem = find_problem(url, timeout_seconds=ANSWER_SECONDS)
+        if problem is not None:
+            raise ColdrunError(
+                f"the Prefect server of PREFECT_API_URL={url} cannot be used: {problem}; start it, "
+                "mend the address (it ends in /api), or unset PREFECT_API_URL to run without one"
+            )
+        announce(f"Prefect server: {url}")
+        return Server(url, "given")
+    running = state_folder().read()
+    if running is None:
+        return None
+    if running.prefect_version != version("prefect"):
+        announce(
+            f"not used: the running server is of Prefect {running.prefect_version}, this is "
+            f"{version('prefect')}: `coldrun server start` replaces it"
+        )
+        return None
+    try:
+        _await(running, announce)
+    except ColdrunError as error:
+        announce(f"not used: {error}")
+        return None
+    server = Server(running.api_url, "running", running.auth)
+    announce(f"Prefect server: {server.ui_url}")
+    return server
+
+
+def require_server(announce: Callable[[str], None]) -> Server:
+    """The same, for what cannot do without.
+
+    Raises:
+        UsageError: No server runs.
+    """
+    server = find_server(announce)
+    if server is None:
+        raise UsageError(
+            "no Prefect server runs; set PREFECT_API_URL, or `coldrun server start` one"
+        )
+    return server
 
 
 @contextlib.contextmanager
-def use_server(
-    scratch: Path,
-    *,
-    verbose: bool,
-    announce: Callable[[str], None],
-    is_awaited: bool = True,
-) -> Iterator[ServerHandle]:
-    """Have a Prefect server for as long as the context lasts, and Prefect set up to use it.
+def use_server(server: Server, *, verbose: bool) -> Iterator[Server]:
+    """Have Prefect set up to use a server for as long as the context lasts.
 
     The environment of this process is changed for the context, so only one context may be open at
-    a time. Prefect may be imported before, at the price of its own log settings until then.
-
-    Args:
-        scratch: The scratch folder.
-        verbose: Show Prefect's log lines.
-        announce: Told in one line which server is used.
-        is_awaited: Return only when the server answers. Otherwise call `wait_until_ready` of the
-            handle before the first flow: an own server starts meanwhile.
-
-    Yields:
-        The server.
-
-    Raises:
-        ColdrunError: The given server does not answer, or the own one did not start.
-        StorageError: The scratch folder cannot be written.
+    a time. Prefect's lines are left out, because every error that they would report is also
+    raised, and reported once by the command; `verbose` shows them.
     """
-    folders, state = prepare(scratch), state_folder()
-    _silence(verbose=verbose)
-    with contextlib.ExitStack() as stack:
-        server = (
-            _given_server(announce)
-            or _running_server(state, announce)
-            or stack.enter_context(_own_server(folders, state, announce))
-        )
-        variables = prefect_environment(scratch, verbose=verbose)
-        # Prefect stores the exception of a flow that failed, whatever its settings say
-        variables["PREFECT_RESULTS_LOCAL_STORAGE_PATH"] = stack.enter_context(
-            tempfile.TemporaryDirectory(
-                prefix=f"{os.getpid()}-", dir=folders.own, ignore_cleanup_errors=True
-            )
-        )
-        variables["PREFECT_API_URL"] = server.api_url
+    level = "WARNING" if verbose else "CRITICAL"
+    logging.getLogger("EventsWorker").setLevel(level)  # outside Prefect's own settings
+    with tempfile.TemporaryDirectory(prefix="coldrun-prefect-") as home:
+        variables = {
+            **_OFFLINE,
+            "PREFECT_HOME": home,  # where Prefect stores the exception of a flow that failed
+            "PREFECT_API_URL": server.api_url,
+            "PREFECT_LOGGING_LEVEL": "INFO" if verbose else "CRITICAL",
+            "PREFECT_LOGGING_INTERNAL_LEVEL": level,
+            "PREFECT_SERVER_LOGGING_LEVEL": level,
+            # a server behind our back would be neither quiet nor found again
+            "PREFECT_SERVER_EPHEMERAL_ENABLED": "false",
+            "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",
+            # captures have their own store and their own keys
+            "PREFECT_TASKS_DISABLE_CACHING": "true",
+        }
+        if server.auth is not None:
+            variables["PREFECT_API_AUTH_STRING"] = server.auth
         if server.kind != "given":
             variables |= _without_proxy()
-        stack.enter_context(_environment(variables))
-        _refresh_prefect()
-        if is_awaited:
-            server.wait_until_ready()
-        yield server
+        with _environment(variables):
+            _refresh_prefect()
+            yield server
 
 
-def start_server(announce: Callable[[str], None]) -> ServerStatus:
+def start_server(announce: Callable[[str], None]) -> Running:
     """Start a server that outlives the terminal; does nothing when one runs.
 
     Args:
         announce: Told what takes long.
 
-    Returns:
-        Where it is.
-
     Raises:
         ColdrunError: It did not start.
         StorageError: The user's state folder cannot be written.
     """
-    folder = prepare_state()
-    with locked(folder):
-        if (running := read_running(folder)) is not None:
-            if running.prefect_version == version("prefect"):
-                _await_running(running, announce)
-                return server_status()
-            announce(f"Replacing the server of Prefect {running.prefect_version}")
+    folder = state_folder()
+    with folder.locked():
+        running = folder.read()
+        if running is not None and running.prefect_version == version("prefect"):
+            _await(running, announce)
+            return running
+        if running is not None:
+            announce(f"replacing the server of Prefect {running.prefect_version}")
             running.end()
-        server = launch(
-            folder.background,
-            log=folder.background_log,
-            template=folder.template,
-            is_guarded=False,
-            ports=BACKGROUND_PORTS,
-        )
+        announce("starting a Prefect server that stays (about 10 s)")
+        running, process = _launch(folder)
         try:
-            write_running(folder, server)
-            announce("Starting a Prefect server that stays (about 10 s)")
-            wait_until_ready(server, announce)
+            folder.write(running)
+            _await(running, announce, process=process, log=folder.log)
         except BaseException:
-            server.kill()
+            _kill_group(running.pid, signal.SIGKILL)
+            process.wait()
             folder.state.unlink(missing_ok=True)
             raise
-    return server_status()
+        return running
 
 
-def stop_server() -> ServerStatus | None:
+def stop_server() -> Running | None:
     """End the server that `start_server` left running, with all its processes.
 
     Returns:
         The server that was stopped, None when none ran.
-
-    Raises:
-        StorageError: The user's state folder cannot be written.
-    """
-    folder = prepare_state()
-    with locked(folder):
-        before = server_status()
-        if (running := read_running(folder)) is None:
-            return None
-        running.end()
-        folder.state.unlink(missing_ok=True)
-    return before
-
-
-def server_status() -> ServerStatus:
-    """Look for the server that `start_server` left running.
-
-    Returns:
-        Where it is, or that there is none.
     """
     folder = state_folder()
-    nothing = ServerStatus(
-        is_running=False,
-        database=str(folder.background / "prefect.db"),
-        log=str(folder.background_log),
-    )
-    if (running := read_running(folder)) is None:
-        return nothing
-    return replace(
-        nothing,
-        is_running=True,
-        pid=running.pid,
-        port=running.port,
-        api_url=running.api_url,
-        ui_url=running.ui_url,
-        started_at=running.created,
-        prefect_version=running.prefect_version,
-    )
+    with folder.locked():
+        running = folder.read()
+        if running is not None:
+            running.end()
+            folder.state.unlink(missing_ok=True)
+    return running
 
 
-def _given_server(announce: Callable[[str], None]) -> ServerHandle | None:
-    """The server of `PREFECT_API_URL`, when that is set."""
-    if not (url := os.environ.get("PREFECT_API_URL")):
-        return None
-    problem = health(url, timeout_seconds=ANSWER_SECONDS, is_users=True)
-    if problem is not None:
-        raise ColdrunError(
-            f"the Prefect server of PREFECT_API_URL={url} cannot be used: {problem}; start it, "
-            "mend the address (it ends in /api), or unset PREFECT_API_URL to use a server of "
-            "coldrun's own"
+def _launch(folder: StateFolder) -> tuple[Running, subprocess.Popen[bytes]]:
+    port = _free_port()
+    auth = f"coldrun:{secrets.token_urlsafe(24)}"
+    with folder.log.open("wb") as log:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-m", *START, "--host", "127.0.0.1", "--port", str(port)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=subprocess.STDOUT,
+            cwd=folder.log.parent,  # Prefect reads .env and prefect.toml where it stands
+            env=server_environment(dict(os.environ), folder.log.parent, port=port, auth=auth),
+            start_new_session=True,
+            umask=0o077,
         )
-    announce(f"Prefect server: {url}")
-    return ServerHandle(url, url.rstrip("/").removesuffix("/api"), "given", _do_nothing)
+    created = psutil.Process(process.pid).create_time()
+    return Running(process.pid, port, created, version("prefect"), auth), process
 
 
-def _running_server(folder: StateFolder, announce: Callable[[str], None]) -> ServerHandle | None:
-    """The server that `coldrun server start` left running, when there is one that answers."""
-    if (running := read_running(folder)) is None:
-        return None
-    if running.prefect_version != version("prefect"):
-        announce(
-            f"The running server is of Prefect {running.prefect_version}, this is "
-            f"{version('prefect')}: `coldrun server start` replaces it"
-        )
-        return None
-    try:
-        _await_running(running, announce)
-    except ColdrunError as error:
-        announce(f"Not used: {error}")
-        return None
-    announce(f"Prefect server: {running.ui_url}")
-    return ServerHandle(running.api_url, running.ui_url, "running", _do_nothing)
+def server_environment(
+    inherited: dict[str, str], home: Path, *, port: int, auth: str
+) -> dict[str, str]:
+    """The environment of the server process.
+
+    What begins with `PREFECT` is dropped from what it inherits, so that a setting meant for another
+    server cannot reach this one. Only who has `auth` is answered, and no page of another origin.
+    """
+    kept = {name: value for name, value in inherited.items() if not name.startswith("PREFECT")}
+    url = f"http://127.0.0.1:{port}"
+    ours = {
+        "PREFECT_HOME": str(home),
+        "PREFECT_PROFILES_PATH": str(home / "profiles.toml"),
+        "PREFECT_LOGGING_LEVEL": "WARNING",
+        "PREFECT_SERVER_LOGGING_LEVEL": "WARNING",
+        "PREFECT_LOGGING_COLORS": "false",
+        "PREFECT_API_URL": f"{url}/api",
+        "PREFECT_SERVER_API_AUTH_STRING": auth,
+        "PREFECT_API_AUTH_STRING": auth,
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": url,
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+        "PREFECT_SERVER_DATABASE_TIMEOUT": "60",
+        "PREFECT_SERVER_DATABASE_CONNECTION_TIMEOUT": "60",
+        "PREFECT_SERVER_UI_API_URL": f"{url}/api",
+        "PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui"),
+    }
+    return {**kept, **_OFFLINE, **_BATCHES, **ours}
 
 
-@contextlib.contextmanager
-def _own_server(
-    folders: RunFolders, state: StateFolder, announce: Callable[[str], None]
-) -> Iterator[ServerHandle]:
-    """A server that ends with the context, and with this process however it ends."""
-    with contextlib.suppress(OSError):  # without it, the database is migrated anew each time
-        state.root.mkdir(mode=0o700, parents=True, exist_ok=True)
-    home = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=folders.own))
-    log = folders.logs / f"{home.name}.log"
-    is_ready = False
-    with contextlib.ExitStack() as stack:
-        stack.callback(shutil.rmtree, home, ignore_errors=True)
-        server = launch(home, log=log, template=state.template, is_guarded=True)
-        stack.callback(server.kill)
-        announce("starting a Prefect server, about 8 s; `coldrun server start` keeps one")
-
-        def wait() -> None:
-            nonlocal is_ready
-            if is_ready:
-                return
-            try:
-                wait_until_ready(server, announce)
-            except ColdrunError:
-                # should the copied database be to blame, the next start is without it
-                with contextlib.suppress(OSError):
-                    state.template.unlink(missing_ok=True)
-                raise
-            is_ready = True
-
-        yield ServerHandle(server.api_url, None, "own", wait)
-    if is_ready:
-        log.unlink(missing_ok=True)
-
-
-def _await_running(state: Running, announce: Callable[[str], None]) -> None:
+def _await(
+    running: Running,
+    announce: Callable[[str], None],
+    *,
+    process: subprocess.Popen[bytes] | None = None,
+    log: Path | None = None,
+) -> None:
     """Wait for a server whose process is there: it may just have been started."""
-    is_young = time.time() - state.created < START_SECONDS
-    for _ in patience(START_SECONDS if is_young else ANSWER_SECONDS, announce):
-        if health(state.api_url, timeout_seconds=5) is None:
+    began = time.monotonic()
+    is_young = time.time() - running.created < START_SECONDS
+    limit, next_news = START_SECONDS if is_young else ANSWER_SECONDS, NEWS_SECONDS
+    while (waited := time.monotonic() - began) < limit:
+        if find_problem(running.api_url, timeout_seconds=5, auth=running.auth) is None:
             return
-        if not state.is_alive():
+        if process is not None and process.poll() is not None:
+            code = process.returncode
+            raise ColdrunError(
+                f"the Prefect server ended while it started (exit code {code}){_last_words(log)}"
+            )
+        if process is None and not running.is_alive():
             break
+        if waited >= next_news:
+            announce(f"still waiting for the Prefect server ({waited:.0f} s)")
+            next_news += NEWS_SECONDS
+        time.sleep(POLL_SECONDS)
     raise ColdrunError(
-        f"the Prefect server left running (process {state.pid}, port {state.port}) does not "
-        "answer; `coldrun server stop` ends it"
+        f"the Prefect server left running (process {running.pid}, port {running.port}) does not "
+        f"answer{_last_words(log)}; `coldrun server stop` ends it"
     )
+
+
+def _free_port() -> int:
+    for port in PORTS:
+        with contextlib.suppress(OSError), socket.socket() as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(("127.0.0.1", port))
+            found: int = listener.getsockname()[1]
+            return found
+    raise ColdrunError(f"no loopback port is free for a Prefect server (tried {PORTS})")
+
+
+def _kill_group(pid: int, sign: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, sign)
+
+
+def _last_words(log: Path | None) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log else []
+    except OSError:
+        lines = []
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
+    return f"; its log is {log} and ends with: {last[:200]}" if log else ""
 
 
 @contextlib.contextmanager
@@ -343,12 +458,3 @@ def _refresh_prefect() -> None:
 
     refresh_global_settings_context()
     setup_logging()
-
-
-def _silence(*, verbose: bool) -> None:
-    """One logger of Prefect's is outside its own tree and outside its settings."""
-    logging.getLogger("EventsWorker").setLevel(logging.WARNING if verbose else logging.CRITICAL)
-
-
-def _do_nothing() -> None:
-    """A server that answers need not be waited for."""

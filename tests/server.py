@@ -26,8 +26,9 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[st
         users.mkdir(exist_ok=True)
         mine.touch()
         status = json.loads(call_server("start", state))
+        auth = json.loads((state / "server.json").read_text())["auth"]
     try:
-        yield {"PREFECT_API_URL": status["api_url"]}
+        yield {"PREFECT_API_URL": status["api_url"], "PREFECT_API_AUTH_STRING": auth}
     finally:
         with hold_lock(folder / "server.lock"):
             mine.unlink()

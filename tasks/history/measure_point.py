@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.run.live_run import end_run, keep_live
-from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
-from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
+from coldrun.tasks.judge.run_here import run_here
+from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.run_lifecycle import RunRequest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,14 +31,4 @@ def measure_point(ask: PointRequest) -> Report:
         ColdrunError: The point cannot be checked out, set up or asked. What had been answered
             stays and can be resumed.
     """
-    point = prepare_evaluation_point(ask.evaluation, ask.commit)
-    started = start_run(ask.evaluation, ask.request, point=point)
-    keep_live(started)
-    try:
-        execute_locally(started, concurrency=ask.evaluation.config.run.concurrency)
-    except BaseException:
-        end_run(started.run_id, is_abandoned=True)
-        raise
-    report = finish_run(started).report
-    end_run(started.run_id)
-    return report
+    return run_here(ask.evaluation, ask.request, ask.commit).report

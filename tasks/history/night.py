@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import datetime as dt
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,6 +23,7 @@ from coldrun.tasks.history.comparison import compare_runs
 from coldrun.tasks.history.history_lifecycle import (
     HistoryRequest,
     choose_arm,
+    conduct_history,
     measured_before,
     require_product_arm,
 )
@@ -35,10 +38,14 @@ from coldrun.tasks.history.render_compare import comparison_markdown
 from coldrun.tasks.history.render_history import history_markdown
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import ColdrunError, StorageError
+from coldrun.tasks.lib.git.clone import is_url
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.machine.atomic_write import write_whole
+from coldrun.tasks.lib.machine.file_locks import try_lock
+from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.report.markdown import bullets, inert
-from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.manifest import new_run_id
+from coldrun.tasks.run.prepare import Evaluation, fetch_product, load_evaluation
 from coldrun.warehouse.reader import connect, select_rows
 
 NightState = Literal["nothing_new", "measured", "failed", "error", "interrupted"]
@@ -267,3 +274,61 @@ def publish_nights(nights: Sequence[Night], warehouse: Path, *, stem: str) -> Pa
 def failed_night(name: str, error: ColdrunError) -> Night:
     """An evaluation that could not even begin."""
     return Night(name=name, state="error", sentence=f"{name}: {error}", exit_code=error.exit_code)
+
+
+NIGHTS = "nights"
+"""What the watch calls what came of the last nights."""
+
+BUSY = "another night is still running on this warehouse; nothing was executed"
+
+
+def run_nights(
+    configs: Sequence[Path],
+    *,
+    warehouse: Path,
+    scratch: Path,
+    conduct: Conduct = conduct_history,
+    fetch: Callable[[Path, Path], None] = fetch_product,
+) -> tuple[list[Night], Path | None]:
+    """Evaluate every configuration; one that fails does not stop the others.
+
+    Args:
+        configs: The configurations.
+        warehouse: Where results are and go.
+        scratch: The scratch folder.
+        conduct: Conducts a history.
+        fetch: Fetches a product that is named by URL, given the configuration and `scratch`.
+
+    Returns:
+        One night for each configuration, in order, and the Markdown report; empty and None when
+        another night holds the warehouse.
+    """
+    nights: list[Night] = []
+    report = None
+    with hold_night(warehouse) as is_mine:
+        for path in configs if is_mine else ():
+            if current_watch().is_stopping:
+                break
+            try:
+                evaluation = load_evaluation(path, scratch=scratch)
+                if is_url(require_product(evaluation).repo):
+                    fetch(path, scratch)
+                nights.append(evaluate_night(evaluation, warehouse, conduct=conduct))
+            except ColdrunError as error:
+                nights.append(failed_night(path.stem, error))
+        if is_mine:
+            stem = new_run_id(dt.datetime.now(dt.UTC))
+            report = publish_nights(nights, warehouse, stem=stem)
+    current_watch().results[NIGHTS] = nights
+    return nights, report
+
+
+@contextmanager
+def hold_night(warehouse: Path) -> Iterator[bool]:
+    """Hold the warehouse for one night; says whether it was free. A dead program's lock is free."""
+    lock = try_lock(warehouse / "locks" / "nightly.lock")
+    try:
+        yield lock is not None
+    finally:
+        if lock is not None:
+            lock.release()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -13,7 +12,6 @@ from click.testing import CliRunner, Result
 
 from coldrun.cli.freeze import command as freeze
 from coldrun.cli.holdout import command as holdout
-from coldrun.flows.server_state import state_folder
 from coldrun.tasks.freeze.lock import read_lock
 from coldrun.tasks.holdout.sealed_file import key_path
 from tests.evaluations import EvaluationLab
@@ -52,18 +50,11 @@ def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def served(
-    tmp_path: Path, pytestconfig: pytest.Config, monkeypatch: pytest.MonkeyPatch
-) -> Iterator[EvaluationLab]:
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[EvaluationLab]:
     """A lab with a server of its own, and so its database."""
     lab = make_holdout_lab(tmp_path, rest=REST)
     lab.write_arm(NOISY)
     monkeypatch.setenv("COLDRUN_STATE", str(tmp_path / "state"))
-    template = state_folder().template
-    kept = Path(pytestconfig.cache.mkdir("prefect")) / template.name if pytestconfig.cache else None
-    if kept and kept.exists():  # migrations take longer than all else
-        template.parent.mkdir(parents=True)
-        shutil.copyfile(kept, template)
     started = lab.coldrun("server", "start")
     assert started.returncode == 0, started.stderr
     try:

@@ -2,44 +2,17 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from coldrun.flows.prefect_server import ServerHandle, use_server
-from coldrun.flows.server_state import state_folder
+from coldrun.flows.prefect_server import Server, require_server, use_server
 
 _OF_THE_USER = ("PREFECT_API_URL", "PREFECT_API_KEY", "PREFECT_API_AUTH_STRING", "PREFECT_PROFILE")
 
 
 @pytest.fixture(scope="session")
-def server_scratch(
-    tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config
-) -> Iterator[Path]:
-    """The scratch folder of the session's server, which leaves a migrated database for later ones.
-
-    The migrations take longer than all else, so pytest's cache keeps their outcome.
-    """
-    scratch = tmp_path_factory.mktemp("server-scratch")
-    template = state_folder().template
-    kept = Path(pytestconfig.cache.mkdir("prefect")) / template.name if pytestconfig.cache else None
-    if kept and kept.exists():
-        shutil.copyfile(kept, template)
-    yield scratch
-    if kept and template.exists() and not kept.exists():
-        partial = kept.with_suffix(f".{os.getpid()}")
-        shutil.copyfile(template, partial)
-        partial.replace(kept)
-
-
-@pytest.fixture(scope="session")
-def prefect_server(
-    prefect_server: dict[str, str],  # the one that all tests share
-    server_scratch: Path,
-) -> Iterator[ServerHandle]:
+def used_server(prefect_server: dict[str, str]) -> Iterator[Server]:
     """The server that every flow in the session runs on; the environment is the user's again at
     the end."""
     with pytest.MonkeyPatch.context() as patch:
@@ -47,15 +20,15 @@ def prefect_server(
             patch.delenv(name, raising=False)
         for name, value in prefect_server.items():
             patch.setenv(name, value)
-        with use_server(server_scratch, verbose=False, announce=lambda _: None) as server:
+        with use_server(require_server(lambda _: None), verbose=False) as server:
             yield server
 
 
 @pytest.fixture(autouse=True)
 def _settings_of_the_session(request: pytest.FixtureRequest) -> None:
     """Let Prefect read the environment again: a test before may have used another server."""
-    if "prefect_server" in request.fixturenames:
-        request.getfixturevalue("prefect_server")
+    if "used_server" in request.fixturenames:
+        request.getfixturevalue("used_server")
         from prefect.context import refresh_global_settings_context
 
         refresh_global_settings_context()

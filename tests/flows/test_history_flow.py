@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from coldrun.flows.history import run_history
-from coldrun.flows.nights import NIGHTS, NightFailedError, crash_automation, hold_night, nightly
-from coldrun.flows.prefect_server import ServerHandle
+from coldrun.flows.nights import NightFailedError, crash_automation, nightly
+from coldrun.flows.prefect_server import Server
+from coldrun.tasks.history.night import NIGHTS, hold_night
 from coldrun.tasks.lib.watch import Watch, watching
 from tests.history.small import SmallHistory
 
@@ -22,7 +23,7 @@ def small(tmp_path: Path) -> SmallHistory:
 
 @pytest.mark.prefect
 def test_flow_measures_points_and_stops_between_them(
-    small: SmallHistory, prefect_server: ServerHandle
+    small: SmallHistory, used_server: Server
 ) -> None:
     """A stage per point; told to stop, the history ends after the run in flight and continues."""
     for number in range(3):
@@ -46,9 +47,7 @@ def test_flow_measures_points_and_stops_between_them(
 
 
 @pytest.mark.prefect
-def test_nights_run_as_flow_and_one_at_a_time(
-    small: SmallHistory, prefect_server: ServerHandle
-) -> None:
+def test_nights_run_as_flow_and_one_at_a_time(small: SmallHistory, used_server: Server) -> None:
     """A wrong configuration is told and does not stop the others; a held warehouse waits."""
     small.add("start", range(8))
     small.freeze()

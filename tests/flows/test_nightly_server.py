@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import shutil
@@ -18,7 +19,7 @@ from typing import Any
 import psutil
 import pytest
 
-from coldrun.flows.prefect_server import server_status, stop_server
+from coldrun.flows.prefect_server import state_folder, stop_server
 from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import SmallHistory
 
@@ -61,7 +62,8 @@ def test_killed_night_is_marked_and_the_next_one_resumes_it(
         _wait(served, lambda runs: _with_state(runs, "Cancelled"), limit=180)
         held_back = _with_state(_flow_runs(served), "Cancelled")[0]
         assert "concurrency limit" in held_back["state"]["message"]
-        _kill_all(server, but=server_status().pid)
+        running = state_folder().read()
+        _kill_all(server, but=None if running is None else running.pid)
         killed = time.monotonic()
     dead = running[0]["id"]
     seconds.write_text("0")
@@ -117,13 +119,15 @@ def _kill_all(server: subprocess.Popen[bytes], *, but: int | None) -> None:
 
 
 def _flow_runs(small: SmallHistory) -> list[dict[str, Any]]:
-    url = server_status().api_url
-    if url is None:
+    running = state_folder().read()
+    if running is None:
         return []
+    name, _, password = running.auth.partition(":")
+    token = base64.b64encode(f"{name}:{password}".encode()).decode()
     request = urllib.request.Request(
-        f"{url}/flow_runs/filter",
+        f"{running.api_url}/flow_runs/filter",
         json.dumps({"sort": "EXPECTED_START_TIME_ASC", "limit": 50}).encode(),
-        {"content-type": "application/json"},
+        {"content-type": "application/json", "authorization": f"Basic {token}"},
     )
     try:
         with urllib.request.urlopen(request, timeout=10) as answer:

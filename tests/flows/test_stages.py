@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.flows.prefect_server import ServerHandle
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.lib.errors import InvalidRunError
 from coldrun.tasks.run.live_run import ask_shard, end_run, find_run, plan_run
@@ -79,15 +78,14 @@ def test_worker_that_is_not_like_the_planner_refuses_to_ask(tmp_path: Path) -> N
 @pytest.mark.prefect
 @pytest.mark.soak
 def test_run_with_processes_gives_what_threads_give(
-    tmp_path: Path, prefect_server: ServerHandle
+    tmp_path: Path, prefect_server: dict[str, str]
 ) -> None:
     """`runner = "processes"` asks each shard in a process of its own."""
     lab = EvaluationLab(tmp_path)
     lab.prepare(20)
     threads = lab.run().report
     lab.write(lab.config.read_text().replace("[run]", '[run]\nrunner = "processes"'))
-    server = {"PREFECT_API_URL": str(prefect_server.api_url)}
-    done = lab.coldrun("run", lab.config, "--json", "-", env=server)
+    done = lab.coldrun("run", lab.config, "--json", "-", env=prefect_server)
 
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
