@@ -105,7 +105,7 @@ def try_repository(evaluation: str, *, warehouse: str, scratch: str, run_id: str
     )
 
 
-@flow(name="answer", persist_result=False)
+@flow(name="answer", flow_run_name="answer {run_id}", persist_result=False)
 def answer(run_id: str, *, warehouse: str, scratch: str) -> str:
     """Ask, land and judge a run that was planned elsewhere; gives its id."""
     return answer_run(run_id, warehouse, scratch)

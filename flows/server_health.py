@@ -6,8 +6,6 @@ import os
 import ssl
 import urllib.parse
 
-import httpx
-
 
 def find_problem(api_url: str, *, timeout_seconds: float, auth: str | None = None) -> str | None:
     """What is wrong with a server, in a few words; None when it answers as Prefect does.
@@ -17,6 +15,8 @@ def find_problem(api_url: str, *, timeout_seconds: float, auth: str | None = Non
         timeout_seconds: How long an answer may take.
         auth: `name:password`; left out, the user's own server is told who asks, as Prefect does.
     """
+    import httpx
+
     if not api_url.startswith(("http://", "https://")):
         return "its address does not begin with http:// or https://"
     is_local = urllib.parse.urlsplit(api_url).hostname in ("127.0.0.1", "localhost", "::1")

@@ -233,6 +233,7 @@ class EvaluationLab:
         return kept | {
             "COLDRUN_WAREHOUSE": str(self.warehouse),
             "COLDRUN_SCRATCH": str(self.scratch),
+            "COLDRUN_STATE": os.environ.get("COLDRUN_STATE") or str(self.root / "state"),
             "PYTHONPATH": os.environ.get("PYTHONPATH") or str(ROOT),
             "COLUMNS": "200",
             "NO_COLOR": "1",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.judge.run_here import run_here
+from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest
 
@@ -31,4 +32,6 @@ def measure_point(ask: PointRequest) -> Report:
         ColdrunError: The point cannot be checked out, set up or asked. What had been answered
             stays and can be resumed.
     """
-    return run_here(ask.evaluation, ask.request, ask.commit).report
+    report = run_here(ask.evaluation, ask.request, ask.commit).report
+    current_watch().results.pop(report.run_id, None)
+    return report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from coldrun.tasks.judge.build_report import BuiltReport
-from coldrun.tasks.judge.land_judgement import judge_by_id, report_of
+from coldrun.tasks.judge.land_judgement import judge_by_id
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.live_run import end_run, keep_live
 from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
@@ -33,7 +33,7 @@ def run_here(evaluation: Evaluation, request: RunRequest, commit: str | None) ->
 
 
 def answer_here(started: StartedRun) -> BuiltReport:
-    """Ask, land and judge a run that was started in this process."""
+    """Ask, land and judge a run that was started in this process; the watch keeps the report."""
     keep_live(started)
     evaluation, run_id = started.evaluation, started.run_id
     try:
@@ -44,4 +44,5 @@ def answer_here(started: StartedRun) -> BuiltReport:
     except BaseException:
         end_run(run_id, is_abandoned=True)
         raise
-    return report_of(started.warehouse, run_id)
+    built: BuiltReport = current_watch().results[run_id]
+    return built

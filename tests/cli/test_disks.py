@@ -79,16 +79,12 @@ def test_freeze_on_a_read_only_disk_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.prefect
 @pytest.mark.soak  # two disks, two runs
-def test_run_on_a_disk_that_fills_up_keeps_every_finished_answer(
-    tmp_path: Path, prefect_server: dict[str, str]
-) -> None:
+def test_run_on_a_disk_that_fills_up_keeps_every_finished_answer(tmp_path: Path) -> None:
     """Some forty answers of 30 kB do not fit; with room again, --resume asks only the others."""
     lab = EvaluationLab(tmp_path).prepare(40, arm=LONG)
     lab.warehouse.mkdir()
 
-    done = call_on(
-        small_disk(lab.warehouse, kilobytes=700), lab, "run", str(lab.config), env=prefect_server
-    )
+    done = call_on(small_disk(lab.warehouse, kilobytes=700), lab, "run", str(lab.config))
 
     line = one_line(done)
     assert "No space left on device" in line

@@ -97,7 +97,7 @@ def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefe
     assert "| arm | role | hit@1, n = 12 |" in page.read_text(encoding="utf-8")
     stopped = lab.coldrun("server", "stop")
     assert stopped.returncode == 0
-    databases = [path for path in lab.root.rglob("*.db*") if b"evaluate toy" in path.read_bytes()]
+    databases = [path for path in lab.root.rglob("*.db*") if b"answer 20" in path.read_bytes()]
     assert databases, "the flow run is in no database, so the search below proves nothing"
     output = [
         opened.stdout + opened.stderr,

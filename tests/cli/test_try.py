@@ -65,11 +65,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-@pytest.mark.prefect
 def test_try_asks_given_tools_and_its_configuration_repeats_the_run(
     here: Path,
     new_repository: Callable[..., RepositoryBuilder],
-    prefect_server: dict[str, str],
 ) -> None:
     """A script by its relative path and a server are candidates; output that cannot be read counts
     as tool failures, and is quoted."""
@@ -85,7 +83,6 @@ def test_try_asks_given_tools_and_its_configuration_repeats_the_run(
         *("--arm", "python3 search.py {query}", "--arm", "odd=python3 search.py {query} 9|{}"),
         *("--mcp", "{python} server.py", "--tool", "find"),
         *("--argument", "question={query}", "--argument", "limit=3"),
-        env=prefect_server,
         cwd=here,
     )
 

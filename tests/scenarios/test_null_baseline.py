@@ -140,14 +140,14 @@ def test_freeze_of_largest_first_warns_before_anything_is_asked(
 @pytest.mark.prefect
 @pytest.mark.soak
 def test_null_baseline_through_the_command_line_exits_3_then_0(
-    shop: Callable[[str], EvaluationLab], prefect_server: dict[str, str]
+    shop: Callable[[str], EvaluationLab],
 ) -> None:
     """The real chain on a real server: `run` withholds the first score and prints the second."""
     lab = shop("largest-first")
-    nothing = lab.coldrun("run", lab.config, "--json", "nothing.json", env=prefect_server)
+    nothing = lab.coldrun("run", lab.config, "--json", "nothing.json")
     lab.write(CONFIG.format(rule="answer-shape", seed=ticket_shop.SEED))
     refrozen = lab.coldrun("freeze", lab.config, "--force")
-    measured = lab.coldrun("run", lab.config, "--json", "measured.json", env=prefect_server)
+    measured = lab.coldrun("run", lab.config, "--json", "measured.json")
 
     assert nothing.returncode == 3, nothing.stderr
     assert nothing.stdout.startswith("executed 20 · replayed 0 · tool failures 0 · panel shop ")

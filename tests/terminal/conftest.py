@@ -57,10 +57,7 @@ def gated(tmp_path: Path) -> GatedLab:
     return gated
 
 
-@pytest.fixture
-def show(prefect_server: dict[str, str]) -> Show:
-    """Run a command in a terminal: `show(lab, "run", path, columns=80, NO_COLOR="1")`."""
-
+def _show_with(server: dict[str, str]) -> Show:
     def call(
         lab: Any,
         *arguments: str | Path,
@@ -70,9 +67,21 @@ def show(prefect_server: dict[str, str]) -> Show:
     ) -> Terminal:
         return Terminal(
             *arguments,
-            environment=environment_of(lab, prefect_server, **variables),
+            environment=environment_of(lab, server, **variables),
             columns=columns,
             redirection=redirection,
         )
 
     return call
+
+
+@pytest.fixture
+def show() -> Show:
+    """Run a command in a terminal: `show(lab, "run", path, columns=80, NO_COLOR="1")`."""
+    return _show_with({})
+
+
+@pytest.fixture
+def show_served(prefect_server: dict[str, str]) -> Show:
+    """The same on the Prefect server of the session."""
+    return _show_with(prefect_server)

@@ -271,6 +271,7 @@ def environment_of(lab: Any, server: Mapping[str, str], **variables: str) -> dic
         "COLDRUN_WAREHOUSE": str(lab.warehouse),
         "COLDRUN_SCRATCH": str(lab.scratch),
         "PYTHONPATH": os.environ.get("PYTHONPATH") or str(root),
+        "COLDRUN_STATE": str(lab.warehouse.parent / "state"),
         "TERM": "xterm-256color",
         "LC_ALL": "C.UTF-8",
         **server,

@@ -10,8 +10,6 @@ from tests.history.small import SmallHistory
 from tests.terminal.conftest import Show
 from tests.terminal.emulator import Terminal, assert_is_tidy
 
-pytestmark = pytest.mark.prefect
-
 SUBJECT = "rank what was changed last above what was only read, as people expect it"
 
 
@@ -40,11 +38,11 @@ def see_it_ask(small: SmallHistory, terminal: Terminal) -> Terminal:
 
 
 def test_backfill_in_a_terminal_tells_points_above_its_live_line(
-    small: SmallHistory, show: Show
+    small: SmallHistory, show_served: Show
 ) -> None:
     """A line per point, then the table; nothing of the live line stays."""
     terminal = see_it_ask(
-        small, show(small, "backfill", small.config, "--commits", ",".join(small.commits))
+        small, show_served(small, "backfill", small.config, "--commits", ",".join(small.commits))
     )
     assert_is_tidy(terminal, 0, "point 1 (of 2 commits)", "point 2 (of 2 commits)", "executed 144")
     assert {"checking out", "starting", "asking"} <= terminal.phases

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-import pytest
-
 from tests.terminal.conftest import GatedLab, Show
 from tests.terminal.emulator import COLOUR, assert_is_tidy
 
-pytestmark = pytest.mark.prefect
-
 
 def test_run_in_a_terminal_shows_its_phases_and_leaves_the_report_alone(
-    gated: GatedLab, show: Show
+    gated: GatedLab, show_served: Show
 ) -> None:
     """The usual terminal: 80 columns and colours."""
-    terminal = show(gated.lab, "run", gated.lab.config)
+    terminal = show_served(gated.lab, "run", gated.lab.config)
     terminal.wait_for("asking")
     gated.open()
     terminal.finish()

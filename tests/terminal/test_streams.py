@@ -9,8 +9,6 @@ import pytest
 from tests.terminal.conftest import GatedLab, Show
 from tests.terminal.emulator import BAR, assert_is_tidy
 
-pytestmark = pytest.mark.prefect
-
 
 @pytest.mark.soak
 def test_run_with_stdout_in_a_file_keeps_the_bar_on_the_terminal(

@@ -11,8 +11,6 @@ from tests.evaluations import EvaluationLab
 from tests.terminal.conftest import Show
 from tests.terminal.emulator import assert_is_tidy
 
-pytestmark = pytest.mark.prefect
-
 
 @pytest.fixture
 def repository(tmp_path: Path) -> Path:
