@@ -27,13 +27,14 @@ from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from coldrun.flows.prefect_server import use_server
+from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
 from coldrun.tasks.config import load_config
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.served import serving
 from coldrun.tasks.lib.watch import Watch
 from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.live_run import keep_live
@@ -89,22 +90,26 @@ def main() -> None:
             profile(lambda: run_plainly(evaluation, request))
             return
         os.environ["COLDRUN_STATE"] = str(Path(folder) / "state")  # not the server of the user
-        with use_server(Path(folder) / "scratch", verbose=False, announce=print) as server:
-            from coldrun.flows import quiet
+        start_server(print)
+        with (
+            use_server(require_server(print), verbose=False),
+            serving({}, warehouse=request.warehouse, scratch=evaluation.scratch),
+        ):
             from coldrun.flows.evaluate import answer
+            from coldrun.flows.orchestrate import call_flow
 
             def run_flow() -> None:
                 started = start_run(evaluation, request, point=None)
                 answer_at_once(started)
                 run_id = keep_live(started)
-                places = {"warehouse": str(request.warehouse), "scratch": str(evaluation.scratch)}
-                quiet.run_flow(server, lambda: answer(run_id, **places), watch=Watch())
+                call_flow(lambda: answer(run_id), watch=Watch())
 
             run_flow()  # the first flow of a process imports and connects
             flow, plain = [], []
             for _ in range(options.repeats):
                 plain.append(measure(lambda: run_plainly(evaluation, request)))
                 flow.append(measure(run_flow))
+        stop_server()
         print_figures(options.answers, flow=flow, plain=plain)
 
 

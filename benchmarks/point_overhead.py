@@ -25,13 +25,14 @@ import tempfile
 import time
 from pathlib import Path
 
-from coldrun.flows.prefect_server import use_server
+from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
 from coldrun.tasks.config import load_config
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.commits import open_product, select_commits
 from coldrun.tasks.history.history_lifecycle import HistoryRequest
+from coldrun.tasks.lib.served import serving
 from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 
@@ -161,7 +162,15 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     evaluation = make_evaluation(root, CONFIG)
     repository = open_product(evaluation)
     os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
-    with use_server(root / "scratch", verbose=False, announce=lambda _: None):
+    start_server(print)
+    with (
+        use_server(require_server(print), verbose=False),
+        serving(
+            {evaluation.frozen.name: evaluation.config_path},
+            warehouse=root / "data",
+            scratch=root / "scratch",
+        ),
+    ):
         from coldrun.flows.history import run_history
 
         def conduct(which: list[str]) -> tuple[float, float]:
@@ -180,7 +189,10 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
             return (time.perf_counter() - began) / runs, (cpu_seconds() - used) / runs
 
         conduct(commits[:1])  # imports, and what is read once a process
-        return conduct(commits)
+        try:
+            return conduct(commits)
+        finally:
+            stop_server()
 
 
 def cpu_seconds() -> float:

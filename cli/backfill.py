@@ -97,24 +97,27 @@ def command(
     Exit codes: 0 whatever was measured · 2 usage, configuration or lock · 5 no point could be
     measured · 130 interrupted
     """
-    from coldrun.cli.history_commands import command_line, conduct_and_report
+    from coldrun.cli.history_commands import command_line, conduct_and_report, serving_history
+    from coldrun.tasks.history.commits import read_list
     from coldrun.tasks.history.history_requests import request_backfill
+    from coldrun.tasks.run.prepare import load_evaluation
+
+    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
+    text = read_list(commits)
 
     mode: Literal["cold", "reuse"] = "cold" if cold else "reuse"
     day = since and since.date()
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     request = request_backfill(
-        config_path,
-        commits,
+        evaluation,
+        text,
         warehouse=warehouse,
-        scratch=scratch,
         every=every,
         at_most=at_most,
         since=day,
         is_first_parent=is_first_parent,
         arm=arm_name,
         mode=mode,
-        repo=repo,
     )
     if request is None:
         outputs.people.print("nothing new: the newest commit was measured; nothing is executed")
@@ -126,19 +129,17 @@ def command(
     def run() -> None:
         from coldrun.flows.history import backfill
 
-        backfill(
-            str(config_path.resolve()),
-            commits,
-            warehouse=str(warehouse),
-            scratch=str(scratch),
-            arm=arm_name,
-            mode=mode,
-            every=every,
-            at_most=at_most,
-            since=None if day is None else day.isoformat(),
-            is_first_parent=is_first_parent,
-            repo=repo,
-        )
+        with serving_history(request, repo):
+            backfill(
+                evaluation.frozen.name,
+                text,
+                arm=arm_name,
+                mode=mode,
+                every=every,
+                at_most=at_most,
+                since=None if day is None else day.isoformat(),
+                is_first_parent=is_first_parent,
+            )
 
     again = command_line(
         "backfill",

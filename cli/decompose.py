@@ -69,38 +69,37 @@ def command(
     Exit codes: 0 whatever was found · 2 usage, configuration or lock · 5 an end could not be
     measured · 130 interrupted
     """
-    from coldrun.cli.history_commands import command_line, conduct_and_report
+    from coldrun.cli.history_commands import command_line, conduct_and_report, serving_history
     from coldrun.tasks.history.history_requests import request_decomposition
+    from coldrun.tasks.run.prepare import load_evaluation
+
+    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
 
     mode: Literal["cold", "reuse"] = "reuse" if reuse else "cold"
     request = request_decomposition(
-        config_path,
+        evaluation,
         from_revision,
         to_revision,
         warehouse=warehouse,
-        scratch=scratch,
         arm=arm_name,
         is_whole=is_whole,
         mode=mode,
         trials=trials,
-        repo=repo,
     )
 
     def run() -> None:
         from coldrun.flows.history import decompose
 
-        decompose(
-            str(config_path.resolve()),
-            from_revision,
-            to_revision,
-            warehouse=str(warehouse),
-            scratch=str(scratch),
-            arm=arm_name,
-            mode=mode,
-            is_whole=is_whole,
-            trials=trials,
-            repo=repo,
-        )
+        with serving_history(request, repo):
+            decompose(
+                evaluation.frozen.name,
+                from_revision,
+                to_revision,
+                arm=arm_name,
+                mode=mode,
+                is_whole=is_whole,
+                trials=trials,
+            )
 
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     again = command_line(

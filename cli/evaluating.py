@@ -59,18 +59,23 @@ def evaluate_and_report(
 
     def orchestrated() -> None:
         from coldrun.flows.evaluate import evaluate
+        from coldrun.tasks.lib.served import serving
 
-        evaluate(
-            str(evaluation.config_path),
-            revision,
-            request.mode,
-            warehouse=str(request.warehouse),
-            scratch=str(evaluation.scratch),
-            resume=request.resume,
-            run_id=run_id,
-            trials=request.trials,
-            repo=repo,
-        )
+        name = evaluation.frozen.name
+        with serving(
+            {name: evaluation.config_path},
+            warehouse=request.warehouse,
+            scratch=evaluation.scratch,
+            repos={name: repo},
+        ):
+            evaluate(
+                name,
+                revision,
+                request.mode,
+                resume=request.resume,
+                run_id=run_id,
+                trials=request.trials,
+            )
 
     def here() -> None:
         from coldrun.tasks.judge.run_here import run_here

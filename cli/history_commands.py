@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -64,6 +65,20 @@ def conduct_and_report(
         outputs.notes.print_command("interrupted; continue with:", again)
         return INTERRUPTED
     return history.exit_code
+
+
+def serving_history(request: HistoryRequest, repo: str | None) -> AbstractContextManager[None]:
+    """Serve the evaluation of a history, for its flow."""
+    from coldrun.tasks.lib.served import serving
+
+    evaluation = request.evaluation
+    name = evaluation.frozen.name
+    return serving(
+        {name: evaluation.config_path},
+        warehouse=request.warehouse,
+        scratch=evaluation.scratch,
+        repos={name: repo},
+    )
 
 
 def conduct_here(request: HistoryRequest) -> None:

@@ -205,10 +205,12 @@ def _evaluator(
 
         def orchestrated() -> None:
             from coldrun.flows.evaluate import answer
+            from coldrun.tasks.lib.served import serving
             from coldrun.tasks.run.live_run import keep_live
 
-            keep_live(start())
-            answer(run_id, warehouse=str(asked.warehouse), scratch=str(scratch))
+            with serving({}, warehouse=asked.warehouse, scratch=scratch):
+                keep_live(start())
+                answer(run_id)
 
         def here() -> None:
             from coldrun.tasks.judge.run_here import answer_here

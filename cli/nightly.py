@@ -118,6 +118,7 @@ def serve(
     """
     from coldrun.cli.options import people_console
     from coldrun.flows.prefect_server import require_server, start_server, use_server
+    from coldrun.tasks.lib.served import serving
 
     chosen = _choose(configs)
     _refuse_unmeasurable(chosen, scratch)
@@ -128,14 +129,17 @@ def serve(
 
     if not os.environ.get("PREFECT_API_URL"):
         start_server(announce)
-    with use_server(require_server(announce), verbose=verbose):
+    with (
+        use_server(require_server(announce), verbose=verbose),
+        serving(name_configs(chosen), warehouse=warehouse, scratch=scratch),
+    ):
         from coldrun.flows.nights import serve_nights
 
         errors.print(
             f"serving {counted(len(chosen), 'configuration')}, {cron} ({timezone}); Ctrl-C ends it",
             soft_wrap=True,
         )
-        serve_nights(chosen, warehouse=warehouse, scratch=scratch, cron=cron, timezone=timezone)
+        serve_nights(cron=cron, timezone=timezone)
 
 
 @command.command("guard", epilog="Example: coldrun nightly guard")
@@ -186,14 +190,19 @@ def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Output
 
     def orchestrated() -> None:
         from coldrun.flows.nights import NightFailedError, nightly
+        from coldrun.tasks.lib.served import serving
 
-        with contextlib.suppress(NightFailedError):  # the exit code says it
-            nightly([str(path) for path in configs], str(warehouse), str(scratch))
+        named = name_configs(configs)
+        with (
+            serving(named, warehouse=warehouse, scratch=scratch),
+            contextlib.suppress(NightFailedError),  # the exit code says it
+        ):
+            nightly(list(named))
 
     def here() -> None:
         from coldrun.tasks.history.night import run_nights
 
-        run_nights(configs, warehouse=warehouse, scratch=scratch)
+        run_nights(name_configs(configs), warehouse=warehouse, scratch=scratch)
 
     nights: list[Night] = conduct(
         orchestrated,
@@ -265,3 +274,12 @@ def _choose(configs: tuple[Path, ...]) -> list[Path]:
             "no configuration is named, and none in configs/ has a [product]; name one"
         )
     return found
+
+
+def name_configs(paths: list[Path]) -> dict[str, Path]:
+    """The names by which configurations are served: their stems, or paths where two are equal."""
+    stems = [path.stem for path in paths]
+    return {
+        path.stem if stems.count(path.stem) == 1 else str(path.with_suffix("")): path
+        for path in paths
+    }

@@ -195,8 +195,10 @@ def command(
 
 def _call_flow(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -> None:
     from coldrun.flows.evaluate import try_repository
+    from coldrun.tasks.lib.served import serving
 
-    try_repository(str(config_path), warehouse=str(warehouse), scratch=str(scratch), run_id=run_id)
+    with serving({config_path.stem: config_path}, warehouse=warehouse, scratch=scratch):
+        try_repository(config_path.stem, run_id=run_id)
 
 
 def _run_here(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -> None:

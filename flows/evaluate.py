@@ -1,14 +1,13 @@
 """The flows of one evaluation: check out → plan → ask in shards → land → judge → publish.
 
-Parameters and results are plain: paths, names and ids. What a stage needs it reads from the run's
-manifest, so any process can run it.
+Parameters and results are plain: names and ids. What they mean is in the environment of the process
+(`served`), and what a stage needs it reads from the run's manifest, so any process can run it.
 """
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from prefect import flow, runtime
@@ -20,6 +19,7 @@ from coldrun.tasks.freeze.stage import freeze_stage
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.judge.stage import judge_stage
 from coldrun.tasks.lib.git.clone import is_url
+from coldrun.tasks.lib.served import check_run_id, served
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.stage import mine_stage
 from coldrun.tasks.run.live_run import end_run, find_run, list_shards
@@ -36,110 +36,90 @@ from coldrun.tasks.run.stage import (
 def run_name() -> str:
     """The name of a flow run in Prefect's interface: kind, evaluation, commit."""
     given = runtime.flow_run.parameters
-    words = [str(runtime.flow_run.flow_name), Path(str(given["evaluation"])).stem]
+    words = [str(runtime.flow_run.flow_name), str(given["evaluation"])]
     words += [str(given[name])[:12] for name in ("commit", "commits") if given.get(name)]
     return " ".join(words)
 
 
 @flow(name="evaluate", flow_run_name=run_name, persist_result=False)
-def evaluate(  # noqa: PLR0913 - what a deployment can set
+def evaluate(
     evaluation: str,
     commit: str | None = None,
     mode: Mode = "cold",
     *,
-    warehouse: str,
-    scratch: str,
     resume: str | None = None,
     run_id: str | None = None,
     trials: int | None = None,
-    repo: str | None = None,
     always_executed: Sequence[str] = (),
 ) -> str:
     """Run one evaluation.
 
     Args:
-        evaluation: The path of its configuration, frozen.
+        evaluation: The name of an evaluation that is served, frozen.
         commit: The product's commit; left out, as configured.
         mode: `cold`, `reuse`, or `resume` with the run to continue.
-        warehouse: Where results go.
-        scratch: Where clones and checkouts go.
         resume: The id of the run to continue.
         run_id: The id of a new run; left out, it is made.
         trials: How often everything is asked, in place of what is configured.
-        repo: The panel's repository, in place of what is configured.
         always_executed: Arms that are executed even with `reuse`.
 
     Returns:
         The id of the run, which has landed and is judged.
     """
-    product = load_config(Path(evaluation)).product
+    product = load_config(served().path_of(evaluation)).product
     if product is not None and is_url(product.repo):
-        fetch_stage(evaluation, scratch)
-    point = check_out_stage(evaluation, commit, scratch) if product is not None else None
+        fetch_stage(evaluation)
+    point = check_out_stage(evaluation, commit) if product is not None else None
     request = {
-        "warehouse": warehouse,
         "mode": mode,
         "resume": resume,
-        "run_id": run_id,
+        "run_id": None if run_id is None else check_run_id(run_id),
         "trials": trials,
-        "repo": repo,
         "always_executed": list(always_executed),
     }
-    return publish(
-        answer_run(plan_stage(evaluation, point, request, scratch), warehouse, scratch), warehouse
-    )
+    return publish(answer_run(plan_stage(evaluation, point, request)))
 
 
 @flow(name="try", flow_run_name=run_name, persist_result=False)
-def try_repository(evaluation: str, *, warehouse: str, scratch: str, run_id: str) -> str:
-    """Mine, freeze and evaluate what a configuration names.
-
-    Returns:
-        The id of the run, which has landed and is judged.
-    """
-    mined = mine_stage(evaluation, scratch)
-    freeze_stage(evaluation, mined)
-    request = {"warehouse": warehouse, "run_id": run_id, "always_executed": []}
-    return publish(
-        answer_run(plan_stage(evaluation, None, request, scratch), warehouse, scratch), warehouse
-    )
+def try_repository(evaluation: str, *, run_id: str) -> str:
+    """Mine, freeze and evaluate what a configuration names; gives the id of the run."""
+    freeze_stage(evaluation, mine_stage(evaluation))
+    return publish(answer_run(plan_stage(evaluation, None, {"run_id": check_run_id(run_id)})))
 
 
 @flow(name="answer", flow_run_name="answer {run_id}", persist_result=False)
-def answer(run_id: str, *, warehouse: str, scratch: str) -> str:
+def answer(run_id: str) -> str:
     """Ask, land and judge a run that was planned elsewhere; gives its id."""
-    return answer_run(run_id, warehouse, scratch)
+    return answer_run(check_run_id(run_id))
 
 
-def answer_run(run_id: str, warehouse: str, scratch: str) -> str:
+def answer_run(run_id: str) -> str:
     """The part of a flow that every planned run goes through."""
-    watch = current_watch()
     try:
-        _ask_all(run_id, warehouse, scratch)
-        watch.on_phase("judging")
-        land_stage(warehouse, run_id, scratch)
-        judge_stage(warehouse, run_id, scratch)
+        _ask_all(run_id)
+        current_watch().on_phase("judging")
+        land_stage(run_id)
+        judge_stage(run_id)
     except BaseException:
         end_run(run_id, is_abandoned=True)
         raise
     return run_id
 
 
-def _ask_all(run_id: str, warehouse: str, scratch: str) -> None:
-    started = find_run(Path(warehouse), run_id, Path(scratch))
+def _ask_all(run_id: str) -> None:
+    started = find_run(served().warehouse, run_id, served().scratch)
     settings = started.evaluation.config.run
     failure: BaseException | None = None
     with make_runner(settings.runner, settings.concurrency) as runner:
+        shards = zip(list_shards(served().warehouse, run_id), started.shards(), strict=True)
         futures = [
             runner.submit(
                 ask_stage.with_options(
                     tags={f"evaluation:{started.manifest.name}", f"arm:{shard.arm.name}"},
                 ),
-                {"warehouse": warehouse, "run_id": run_id, "number": number, "scratch": scratch},
+                {"run_id": run_id, "number": number},
             )
-            for number, shard in zip(
-                list_shards(Path(warehouse), run_id), started.shards(), strict=True
-            )
+            for number, shard in shards
         ]
         for future in futures:
             try:
@@ -157,11 +137,12 @@ def make_runner(kind: str, concurrency: int) -> TaskRunner[Any]:
     return make(max_workers=concurrency)
 
 
-def publish(run_id: str, warehouse: str) -> str:
+def publish(run_id: str) -> str:
     """Show a run in Prefect's interface: its arms as a table, and a link to its rows."""
     # the run has landed; what shows it may fail
     with contextlib.suppress(Exception):
-        built = current_watch().results.get(run_id) or load_report(Path(warehouse), run_id)
+        warehouse = served().warehouse
+        built = current_watch().results.get(run_id) or load_report(warehouse, run_id)
         rows = [
             {"arm": arm.name, "role": arm.role, "n": arm.n}
             | {name: round(part.value, 4) for name, part in arm.measures.items()}
@@ -169,6 +150,6 @@ def publish(run_id: str, warehouse: str) -> str:
         ]
         key = f"run-{run_id}"
         create_table_artifact(key=key, table=rows, description=built.report.verdict)
-        file = Path(warehouse).resolve() / "runs" / f"{run_id}.parquet"
+        file = warehouse / "runs" / f"{run_id}.parquet"
         create_link_artifact(key=f"{key}-rows", link=file.as_uri(), link_text=run_id)
     return run_id

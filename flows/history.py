@@ -6,7 +6,6 @@ Points run one after the other: a point that shares the machine with another is 
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import Path
 from typing import Any, Literal
 
 from prefect import flow
@@ -18,7 +17,9 @@ from coldrun.tasks.history.history_requests import request_backfill, request_dec
 from coldrun.tasks.history.measure_point import PointRequest
 from coldrun.tasks.judge.land_judgement import report_of
 from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.lib.served import served
 from coldrun.tasks.lib.watch import current_watch
+from coldrun.tasks.run.prepare import load_served
 
 HISTORY = "history"
 """What the watch calls the report of the last history."""
@@ -29,15 +30,12 @@ def backfill(  # noqa: PLR0913 - what a deployment can set
     evaluation: str,
     commits: str = "NEW",
     *,
-    warehouse: str,
-    scratch: str,
     arm: str | None = None,
     mode: Literal["cold", "reuse"] = "reuse",
     every: int = 1,
     at_most: int | None = None,
     since: str | None = None,
     is_first_parent: bool = True,
-    repo: str | None = None,
 ) -> str:
     """Evaluate many commits of the product; parameters as of `coldrun backfill`.
 
@@ -45,17 +43,15 @@ def backfill(  # noqa: PLR0913 - what a deployment can set
         The id of the history; empty when nothing is new.
     """
     request = request_backfill(
-        Path(evaluation),
+        load_served(evaluation),
         commits,
-        warehouse=Path(warehouse),
-        scratch=Path(scratch),
+        warehouse=served().warehouse,
         every=every,
         at_most=at_most,
         since=None if since is None else dt.date.fromisoformat(since),
         is_first_parent=is_first_parent,
         arm=arm,
         mode=mode,
-        repo=repo,
     )
     return "" if request is None else _conduct(request)
 
@@ -66,13 +62,10 @@ def decompose(  # noqa: PLR0913 - what a deployment can set
     from_revision: str,
     to_revision: str,
     *,
-    warehouse: str,
-    scratch: str,
     arm: str | None = None,
     mode: Literal["cold", "reuse"] = "cold",
     is_whole: bool = False,
     trials: int | None = None,
-    repo: str | None = None,
     known: dict[str, str] | None = None,
 ) -> str:
     """Attribute a change to the commits between two points; parameters as of `coldrun decompose`.
@@ -84,16 +77,14 @@ def decompose(  # noqa: PLR0913 - what a deployment can set
         The id of the history.
     """
     request = request_decomposition(
-        Path(evaluation),
+        load_served(evaluation),
         from_revision,
         to_revision,
-        warehouse=Path(warehouse),
-        scratch=Path(scratch),
+        warehouse=served().warehouse,
         arm=arm,
         is_whole=is_whole,
         mode=mode,
         trials=trials,
-        repo=repo,
         known=known,
     )
     return _conduct(request)
@@ -101,20 +92,14 @@ def decompose(  # noqa: PLR0913 - what a deployment can set
 
 def run_history(request: HistoryRequest) -> History:
     """Conduct what a request says as a flow run, or a subflow run where one is under way."""
-    options: dict[str, Any] = {
-        "warehouse": str(request.warehouse),
-        "scratch": str(request.evaluation.scratch),
-        "arm": request.arm,
-        "mode": request.mode,
-        "repo": request.repo,
-    }
-    path = str(request.evaluation.config_path)
+    options: dict[str, Any] = {"arm": request.arm, "mode": request.mode}
+    name = served().name_of(request.evaluation.config_path)
     names = [commit.commit for commit in request.commits]
     if request.kind == "backfill":
-        backfill(path, ",".join(names), **options)
+        backfill(name, ",".join(names), **options)
     else:
         decompose(
-            path,
+            name,
             names[0],
             names[-1],
             is_whole=request.is_whole,
@@ -135,15 +120,12 @@ def _conduct(request: HistoryRequest) -> str:
 def _measure_as_run(ask: PointRequest) -> Report:
     asked = ask.request
     run_id = evaluate.with_options(flow_run_name=ask.label.replace("{", "(").replace("}", ")"))(
-        str(ask.evaluation.config_path),
+        served().name_of(ask.evaluation.config_path),
         ask.commit,
         asked.mode,
-        warehouse=str(asked.warehouse),
-        scratch=str(ask.evaluation.scratch),
         resume=asked.resume,
         run_id=asked.run_id,
         trials=asked.trials,
-        repo=ask.repo,
         always_executed=sorted(asked.always_executed),
     )
     return report_of(asked.warehouse, run_id).report

@@ -10,10 +10,8 @@ as crashed.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import timedelta
-from pathlib import Path
 from typing import Any, Final
 
 from prefect import flow
@@ -33,6 +31,7 @@ from prefect.schedules import Cron
 from coldrun.flows.history import run_history
 from coldrun.tasks.history.night import BUSY, run_nights
 from coldrun.tasks.lib.errors import ColdrunError
+from coldrun.tasks.lib.served import served
 from coldrun.tasks.run.stage import fetch_stage
 
 DEPLOYMENT: Final = "nightly"
@@ -49,26 +48,25 @@ class NightFailedError(ColdrunError):
 
 
 @flow(name="nightly", flow_run_name="nightly", persist_result=False)
-def nightly(configs: list[str], warehouse: str, scratch: str) -> list[str]:
-    """Evaluate what is new in every configuration.
+def nightly(evaluations: list[str] | None = None) -> list[str]:
+    """Evaluate what is new in evaluations that are served.
 
     Args:
-        configs: Paths of configurations, absolute, or relative to the working directory.
-        warehouse: Where results go.
-        scratch: Where clones and checkouts go.
+        evaluations: Their names; left out, all of them.
 
     Returns:
-        One sentence for each configuration.
+        One sentence for each.
 
     Raises:
         NightFailedError: One of them could not be measured; the others were.
     """
+    here = served()
     nights, report = run_nights(
-        [Path(name).expanduser().resolve() for name in configs],
-        warehouse=Path(warehouse).expanduser().resolve(),
-        scratch=Path(scratch).expanduser().resolve(),
+        {name: here.path_of(name) for name in evaluations or here.evaluations},
+        warehouse=here.warehouse,
+        scratch=here.scratch,
         conduct=run_history,
-        fetch=lambda path, place: fetch_stage(str(path), str(place)),
+        fetch=fetch_stage,
     )
     with suppress(Exception):  # the night has landed; what shows it may fail
         text = report.read_text(encoding="utf-8") if report is not None else BUSY
@@ -79,21 +77,14 @@ def nightly(configs: list[str], warehouse: str, scratch: str) -> list[str]:
     return sentences
 
 
-def serve_nights(
-    configs: Sequence[Path], *, warehouse: Path, scratch: Path, cron: str, timezone: str
-) -> None:
-    """Serve the flow on a schedule until the process is ended."""
+def serve_nights(*, cron: str, timezone: str) -> None:
+    """Serve the flow on a schedule until the process is ended; `served` says what it may run."""
     ensure_automation()
     # the runs are processes of their own, and inherit this
     os.environ["PREFECT_FLOWS_HEARTBEAT_FREQUENCY"] = str(HEARTBEAT_SECONDS)
     nightly.serve(
         name=DEPLOYMENT,
         schedule=Cron(cron, timezone=timezone),
-        parameters={
-            "configs": [str(path.resolve()) for path in configs],
-            "warehouse": str(warehouse),
-            "scratch": str(scratch),
-        },
         global_limit=ConcurrencyLimitConfig(
             limit=1, collision_strategy=ConcurrencyLimitStrategy.CANCEL_NEW
         ),

@@ -62,7 +62,6 @@ class Campaign:
     measure_one: Measure
     fresh_arms: frozenset[str] = frozenset()
     trials: int | None = None
-    repo: str | None = None
     _known: dict[str, MeasuredRun] = field(default_factory=dict)
     _count: int = 0
 
@@ -159,7 +158,6 @@ class Campaign:
             ),
             commit=commit.commit,
             label=f"point {commit.commit[:12]} {commit.subject[:40]}",
-            repo=self.repo,
         )
 
     def _tell(

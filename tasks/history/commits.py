@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fnmatch
 import re
 from collections.abc import Collection, Iterable, Sequence
@@ -69,8 +70,8 @@ def select_commits(
 
     Args:
         repository: The product's repository.
-        text: `A..B` (both ends included), a file with a revision on each line, a pattern of tag
-            names (`v2.*`), or revisions separated by commas or spaces.
+        text: `A..B` (both ends included), a pattern of tag names (`v2.*`), or revisions separated
+            by commas or spaces.
         is_first_parent: Of a range, walk first parents only.
 
     Raises:
@@ -78,16 +79,13 @@ def select_commits(
         RepositoryError: A revision does not exist, or the ends of a range do not fit together.
     """
     first, dots, last = text.partition("..")
-    is_file = _is_file(text)
-    if dots and not is_file:
+    if dots:
         return list_range(
             repository,
             first or "HEAD",
             last.removeprefix(".") or "HEAD",
             is_first_parent=is_first_parent,
         )
-    if is_file:
-        return list_named(repository, _read_list(Path(text)), source=text)
     if any(mark in text for mark in "*?["):
         names = [tag for tag in repository.list_tags() if fnmatch.fnmatchcase(tag, text)]
         if not names:
@@ -197,25 +195,28 @@ def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryC
     return max(1, sum(1 for _ in repository.stream_log(names, first_parent=True)))
 
 
-def _is_file(text: str) -> bool:
-    """Whether `text` is the path of a file; a long list of revisions is no path at all."""
-    try:
-        return Path(text).is_file()
-    except (OSError, ValueError):
-        return False
+def read_list(text: str) -> str:
+    """What `--commits` says: the revisions in the file of that name, or the text as it is.
 
-
-def _read_list(path: Path) -> list[tuple[str, str]]:
+    Raises:
+        UsageError: The file cannot be read, or names no commit.
+    """
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {path}: {error}") from None
-    named = []
-    for number, line in enumerate(lines, start=1):
-        words = line.partition("#")[0].split()
-        if words:
-            named.append((words[0], f"line {number}, {words[0]!r},"))
-    return named
+        if not Path(text).is_file():
+            return text
+        lines = Path(text).read_text(encoding="utf-8").splitlines()
+    except (ValueError, UnicodeDecodeError) as error:
+        if isinstance(error, UnicodeDecodeError):
+            raise UsageError(f"cannot read {text}: {error}") from None
+        return text  # a long list of revisions is no path at all
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return text
+        raise UsageError(f"cannot read {text}: {error.strerror}") from None
+    names = [words[0] for line in lines if (words := line.partition("#")[0].split())]
+    if not names:
+        raise UsageError(f"{text} names no commit; write one revision on each line")
+    return ",".join(names)
 
 
 def _to_commits(entries: Iterable[LogEntry]) -> tuple[HistoryCommit, ...]:

@@ -40,7 +40,6 @@ class HistoryRequest:
     """What is asked for. `commits` are the history, oldest first; `arm` is the one looked at.
 
     `known` maps commits to runs that were executed for this very history and count as its own.
-    `repo` stands in for the panel's repository.
     """
 
     kind: Literal["backfill", "decompose"]
@@ -51,7 +50,6 @@ class HistoryRequest:
     mode: HistoryMode
     is_whole: bool = True
     trials: int | None = None
-    repo: str | None = None
     notes: tuple[str, ...] = ()
     known: Mapping[str, str] = field(default_factory=dict)
 
@@ -159,7 +157,6 @@ def _measure(
         measure_one=measure,
         fresh_arms=fresh_arms(request.evaluation.config),
         trials=request.trials,
-        repo=request.repo,
     )
     if request.kind == "backfill":
         measure_all(campaign, nodes)

@@ -24,29 +24,26 @@ from coldrun.tasks.history.history_lifecycle import (
 )
 from coldrun.tasks.history.history_plan import HistoryCommit, thin_out
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.run.prepare import Evaluation
 
 
 def request_backfill(  # noqa: PLR0913 - the options of the command
-    config_path: Path,
+    evaluation: Evaluation,
     commits: str,
     *,
     warehouse: Path,
-    scratch: Path,
     every: int = 1,
     at_most: int | None = None,
     since: dt.date | None = None,
     is_first_parent: bool = True,
     arm: str | None = None,
     mode: HistoryMode = "reuse",
-    repo: str | None = None,
 ) -> HistoryRequest | None:
     """The request of a backfill; None where `commits` is NEW and nothing is.
 
     Raises:
         ColdrunError: The configuration, the arm or the commits do not fit.
     """
-    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     require_product_arm(evaluation.config)
     name = choose_arm(evaluation.config, arm)
     found = _select(evaluation, warehouse, commits, is_first_parent=is_first_parent)
@@ -62,7 +59,6 @@ def request_backfill(  # noqa: PLR0913 - the options of the command
         commits=kept,
         arm=name,
         mode=mode,
-        repo=repo,
     )
 
 
@@ -77,17 +73,15 @@ def _select(
 
 
 def request_decomposition(  # noqa: PLR0913 - the options of the command
-    config_path: Path,
+    evaluation: Evaluation,
     from_revision: str,
     to_revision: str,
     *,
     warehouse: Path,
-    scratch: Path,
     arm: str | None = None,
     is_whole: bool = False,
     mode: HistoryMode = "cold",
     trials: int | None = None,
-    repo: str | None = None,
     known: Mapping[str, str] | None = None,
 ) -> HistoryRequest:
     """The request of a decomposition.
@@ -95,7 +89,6 @@ def request_decomposition(  # noqa: PLR0913 - the options of the command
     Raises:
         ColdrunError: The configuration, the arm or the commits do not fit.
     """
-    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     require_product_arm(evaluation.config)
     return HistoryRequest(
         kind="decompose",
@@ -106,6 +99,5 @@ def request_decomposition(  # noqa: PLR0913 - the options of the command
         mode=mode,
         is_whole=is_whole,
         trials=trials,
-        repo=repo,
         known=known or {},
     )

@@ -13,13 +13,12 @@ from coldrun.tasks.run.run_lifecycle import RunRequest
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PointRequest:
-    """Which commit to measure, and how. `label` is for people; `repo` stands in for the panel's."""
+    """Which commit to measure, and how. `label` is for people."""
 
     evaluation: Evaluation
     request: RunRequest
     commit: str
     label: str
-    repo: str | None = None
 
 
 def measure_point(ask: PointRequest) -> Report:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import datetime as dt
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -283,21 +283,21 @@ BUSY = "another night is still running on this warehouse; nothing was executed"
 
 
 def run_nights(
-    configs: Sequence[Path],
+    configs: Mapping[str, Path],
     *,
     warehouse: Path,
     scratch: Path,
     conduct: Conduct = conduct_history,
-    fetch: Callable[[Path, Path], None] = fetch_product,
+    fetch: Callable[[str], None] | None = None,
 ) -> tuple[list[Night], Path | None]:
     """Evaluate every configuration; one that fails does not stop the others.
 
     Args:
-        configs: The configurations.
+        configs: The configurations by name.
         warehouse: Where results are and go.
         scratch: The scratch folder.
         conduct: Conducts a history.
-        fetch: Fetches a product that is named by URL, given the configuration and `scratch`.
+        fetch: Fetches a product that is named by URL, given the name; left out, it is fetched here.
 
     Returns:
         One night for each configuration, in order, and the Markdown report; empty and None when
@@ -306,13 +306,13 @@ def run_nights(
     nights: list[Night] = []
     report = None
     with hold_night(warehouse) as is_mine:
-        for path in configs if is_mine else ():
+        for name, path in configs.items() if is_mine else ():
             if current_watch().is_stopping:
                 break
             try:
                 evaluation = load_evaluation(path, scratch=scratch)
                 if is_url(require_product(evaluation).repo):
-                    fetch(path, scratch)
+                    fetch(name) if fetch is not None else fetch_product(path, scratch)
                 nights.append(evaluate_night(evaluation, warehouse, conduct=conduct))
             except ColdrunError as error:
                 nights.append(failed_night(path.stem, error))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from coldrun.tasks.judge.land_judgement import judge_by_id
+from coldrun.tasks.lib.served import served
 
 
 @task(name="judge", cache_policy=NO_CACHE, persist_result=False)
-def judge_stage(warehouse: str, run_id: str, scratch: str) -> str:
+def judge_stage(run_id: str) -> str:
     """Judge a landed run; gives its verdict."""
-    return judge_by_id(Path(warehouse), run_id, Path(scratch))
+    return judge_by_id(served().warehouse, run_id, served().scratch)

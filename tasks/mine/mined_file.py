@@ -37,6 +37,11 @@ def mine_to_file(config_path: Path, scratch: Path) -> Path:
     return file
 
 
+def find_mined(name: str, scratch: Path) -> Path:
+    """The file of that name, as `mine_to_file` made it."""
+    return scratch.resolve() / "mined" / Path(name).name
+
+
 def read_mined(file: Path) -> MinedPanel:
     """The mined panel in a file."""
     return _MINED.validate_json(file.read_bytes())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from coldrun.tasks.run.manifest import (
     manifest_from_values,
     point_from_values,
 )
-from coldrun.tasks.run.prepare import Evaluation, Setting, load_evaluation, locate_corpus, plan_arms
+from coldrun.tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, land_run, start_run
 
 _live: dict[str, StartedRun] = {}
@@ -26,19 +27,26 @@ _live: dict[str, StartedRun] = {}
 
 
 def plan_run(
-    config_path: Path, point: dict[str, Any] | None, request: dict[str, Any], scratch: Path
+    evaluation: Evaluation,
+    point: dict[str, Any] | None,
+    request: Mapping[str, Any],
+    warehouse: Path,
 ) -> str:
     """Start a run, or take up a dead one, and give its id.
 
     Args:
-        config_path: The configuration.
+        evaluation: What is evaluated.
         point: The product, as `check_out` gave it.
-        request: The fields of a `RunRequest`, and `repo`.
-        scratch: The scratch folder.
+        request: The fields of a `RunRequest`, as plain values.
+        warehouse: Where results go.
     """
-    values = dict(request)
-    evaluation = load_evaluation(config_path, scratch=scratch, repo=values.pop("repo", None))
-    asked = RunRequest.from_values(values)
+    asked = RunRequest(
+        **{
+            **request,
+            "warehouse": warehouse,
+            "always_executed": frozenset(request.get("always_executed", ())),
+        }
+    )
     started = start_run(
         evaluation, asked, point=None if point is None else point_from_values(point)
     )

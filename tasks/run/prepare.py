@@ -23,6 +23,7 @@ from coldrun.tasks.lib.errors import ConfigError, LockError
 from coldrun.tasks.lib.git.clone import ensure_clone
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import Point, Question, Task
+from coldrun.tasks.lib.served import served
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.mine_panel import open_corpus, with_repo
 from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm
@@ -250,10 +251,10 @@ def fetch_product(config_path: Path, scratch: Path) -> None:
         ensure_clone(product.repo, scratch, update=True)
 
 
-def check_out(config_path: Path, revision: str | None, scratch: Path) -> dict[str, Any] | None:
+def check_out(evaluation: Evaluation, revision: str | None) -> dict[str, Any] | None:
     """Check out and set up the product of an evaluation; gives the point as plain values."""
     current_watch().on_phase("checking out")
-    point = prepare_evaluation_point(load_evaluation(config_path, scratch=scratch), revision)
+    point = prepare_evaluation_point(evaluation, revision)
     return None if point is None else point_values(point)
 
 
@@ -281,3 +282,14 @@ def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None
         frozen=frozen,
         scratch=scratch,
     )
+
+
+def load_served(name: str) -> Evaluation:
+    """An evaluation that is served in this process.
+
+    Raises:
+        UsageError: It is not.
+        ConfigError, LockError: It cannot be read, or does not fit.
+    """
+    here = served()
+    return load_evaluation(here.path_of(name), scratch=here.scratch, repo=here.repos.get(name))

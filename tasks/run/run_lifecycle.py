@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import datetime as dt
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from coldrun.tasks.arms.service.variables import require_variables
 from coldrun.tasks.config import ServerArm
@@ -53,20 +53,6 @@ class RunRequest:
     trials: int | None = None
     always_executed: frozenset[str] = frozenset()
     run_id: str | None = None
-
-    def to_values(self) -> dict[str, Any]:
-        """As plain values."""
-        plain = {"warehouse": str(self.warehouse), "always_executed": sorted(self.always_executed)}
-        return {**asdict(self), **plain}
-
-    @classmethod
-    def from_values(cls, values: Mapping[str, Any]) -> RunRequest:
-        """The request in plain values."""
-        own = {
-            "warehouse": Path(values["warehouse"]),
-            "always_executed": frozenset(values["always_executed"]),
-        }
-        return cls(**{**values, **own})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,8 @@ import pytest
 
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.lib.errors import InvalidRunError
+from coldrun.tasks.lib.served import serving
 from coldrun.tasks.run.live_run import ask_shard, end_run, find_run, plan_run
-from coldrun.tasks.run.run_lifecycle import RunRequest
 from tests.evaluations import EvaluationLab
 
 CALL = """
@@ -25,13 +25,14 @@ for module, name, arguments in json.loads(sys.argv[1]):
 
 def call_elsewhere(lab: EvaluationLab, *calls: tuple[str, str, list[object]]) -> list[str]:
     """Call stages one after the other in a new process; gives what each returned, as text."""
-    done = subprocess.run(
-        [sys.executable, "-c", CALL, json.dumps(calls)],
-        env=lab.environment(),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    with serving({"toy": lab.config}, warehouse=lab.warehouse, scratch=lab.scratch):
+        done = subprocess.run(
+            [sys.executable, "-c", CALL, json.dumps(calls)],
+            env=lab.environment(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -39,22 +40,16 @@ def call_elsewhere(lab: EvaluationLab, *calls: tuple[str, str, list[object]]) ->
 def test_each_stage_runs_in_another_process(tmp_path: Path) -> None:
     """One process plans and ends; others ask, land and judge what only the manifest tells them."""
     lab = EvaluationLab(tmp_path).prepare(20)
-    request = RunRequest(warehouse=lab.warehouse).to_values()
-    places = [str(lab.warehouse), str(lab.scratch)]
-    plan: list[object] = [str(lab.config), None, request, places[1]]
-    (run_id,) = call_elsewhere(lab, ("run.stage", "plan_stage", plan))
+    (run_id,) = call_elsewhere(lab, ("run.stage", "plan_stage", ["toy", None, {}]))
     shards = len(find_run(lab.warehouse, run_id, lab.scratch).store.read_shards())
 
-    asked: list[list[object]] = [
-        [places[0], run_id, number, places[1]] for number in range(1, shards + 1)
-    ]
     assert shards > 1
     assert ask_shard(lab.warehouse, run_id, 1, lab.scratch) == 8
     found = call_elsewhere(
         lab,
-        *(("run.stage", "ask_stage", values) for values in asked[1:]),
-        ("run.stage", "land_stage", [places[0], run_id, places[1]]),
-        ("judge.stage", "judge_stage", [places[0], run_id, places[1]]),
+        *(("run.stage", "ask_stage", [run_id, number]) for number in range(2, shards + 1)),
+        ("run.stage", "land_stage", [run_id]),
+        ("judge.stage", "judge_stage", [run_id]),
     )
 
     assert found[-2:] == ["finished", "measured"]
@@ -66,8 +61,7 @@ def test_each_stage_runs_in_another_process(tmp_path: Path) -> None:
 def test_worker_that_is_not_like_the_planner_refuses_to_ask(tmp_path: Path) -> None:
     """Keys are computed again from what the worker has, and must be those of the plan."""
     lab = EvaluationLab(tmp_path).prepare()
-    request = RunRequest(warehouse=lab.warehouse).to_values()
-    run_id = plan_run(lab.config, None, request, lab.scratch)
+    run_id = plan_run(lab.load(), None, {}, lab.warehouse)
     end_run(run_id)
     lab.write_arm("# another adapter")
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.history.commits import list_new, select_commits
+from coldrun.tasks.history.commits import list_new, read_list, select_commits
 from coldrun.tasks.history.history_plan import HistoryCommit
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
 from coldrun.tasks.lib.git.repository import Repository
@@ -51,23 +51,23 @@ def test_tags_by_pattern_and_list_go_by_date(line: tuple[Repository, list[str]])
 def test_list_longer_than_a_path_can_be(line: tuple[Repository, list[str]]) -> None:
     """A dozen full commit names are more than a file's name may have."""
     repository, commits = line
-    assert _names(select_commits(repository, ",".join(commits * 8))) == commits
+    assert _names(select_commits(repository, read_list(",".join(commits * 8)))) == commits
 
 
-def test_file_of_commits_names_the_wrong_line(
+def test_file_of_commits_is_read_by_line(
     line: tuple[Repository, list[str]], tmp_path: Path
 ) -> None:
-    """A commit that no longer exists is told by its line; comments and blank lines are skipped."""
+    """Comments and blank lines are skipped; a commit that does not exist is named."""
     repository, commits = line
     path = tmp_path / "commits.txt"
     path.write_text(f"# good\n{commits[2]}  # the middle\n\nv1.0\n")
-    assert _names(select_commits(repository, str(path))) == [commits[0], commits[2]]
+    assert _names(select_commits(repository, read_list(str(path)))) == [commits[0], commits[2]]
     path.write_text(f"v1.0\n{'0' * 39}1\n")
-    with pytest.raises(RepositoryError, match=r"line 2, .*is no commit of"):
-        select_commits(repository, str(path))
+    with pytest.raises(RepositoryError, match=r"0001 is no commit of"):
+        select_commits(repository, read_list(str(path)))
     path.write_text("# nothing\n")
     with pytest.raises(UsageError, match="names no commit"):
-        select_commits(repository, str(path))
+        read_list(str(path))
 
 
 @pytest.mark.parametrize(
