@@ -163,6 +163,7 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     repository = open_product(evaluation)
     os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
     start_server(print)
+    name = evaluation.frozen.name
     with (
         use_server(require_server(print), verbose=False),
         serving(
