@@ -14,9 +14,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple, Protocol
 
+from pydantic import TypeAdapter
+
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError
+from coldrun.tasks.lib.plain_text import cut_text, one_line, without_surrogates
 from coldrun.tasks.lib.records import Attempt, Question, Reply, Role, SessionEnd, SessionRecord
 from coldrun.tasks.run.arm_identity import ArmIdentity
 from coldrun.tasks.run.capture import Capture, CaptureStore
@@ -25,6 +28,9 @@ from coldrun.tasks.run.capture_key import capture_key, constant_parts, key_parts
 MAX_SHARDS_PER_ARM = 64
 TASKS_PER_SHARD = 8
 
+
+_REPLY = TypeAdapter(Reply)
+MOST_REASON = 500
 
 Abort = Callable[[], None]
 """Ends one session, or the start of one, from any thread."""
@@ -384,8 +390,24 @@ def keep_attempts(failed: Sequence[Attempt], own: Sequence[Attempt]) -> tuple[At
     )
 
 
+def _ask_safely(session: Session, question: Question) -> Reply:
+    """Ask; whatever one answer breaks is the failure of that answer, and of no other.
+
+    Raises:
+        ColdrunError: What stops the session or the run.
+    """
+    try:
+        reply = session.ask(question)
+        return _REPLY.validate_python(without_surrogates(_REPLY.dump_python(reply, mode="json")))
+    except ColdrunError:
+        raise
+    except Exception as error:  # noqa: BLE001 - a reply may hold anything
+        reason = f"its answer cannot be read ({type(error).__name__}: {error})"
+        return Reply(status="infra", reason=cut_text(one_line(reason), MOST_REASON))
+
+
 def _ask(run: Run, arm: PlannedArm, ask: Ask, session_id: str, session: Session) -> Capture | None:
-    reply: Reply = session.ask(ask.question)
+    reply = _ask_safely(session, ask.question)
     if run.is_stopping:
         return None
     failed = run.done.get(ask.key)

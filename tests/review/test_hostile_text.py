@@ -19,6 +19,17 @@ EVENT = f"""say(type="event", id=message["id"], name="{LONE}", returned_bytes=10
             say(type="answer", id=message["id"], items=[])"""
 
 
+RAW = (
+    '{"type":"answer","id":"ID","items":[{"path":"\\ud83d"}]}',
+    '{"type":"answer","id":"ID","items":[{"path":"a\\u0000b"}]}',
+    '{"type":"answer","id":"ID","items":[{"path":"a","score":NaN}]}',
+    '{"type":"answer","id":"ID","items":[{"path":"a","score":' + "9" * 1000 + "}]}",
+    '{"type":"answer","id":"ID","items":' + "[" * 100_000 + "]" * 100_000 + "}",
+    '{"type":"answer","id":"ID","usage":{"input_tokens":1e400},"items":[]}',
+)
+"""Lines as no JSON library would write them."""
+
+
 @pytest.mark.parametrize(
     "body",
     [
@@ -30,6 +41,8 @@ EVENT = f"""say(type="event", id=message["id"], name="{LONE}", returned_bytes=10
         f'say(type="answer", id=message["id"], items=[], usage={{"model": "{LONE}"}})',
         'say(type="answer", id=message["id"], items=[], usage={"input_tokens": 10**30})',
         EVENT,
+        *(f"say_raw({json.dumps(text)})" for text in RAW),
+        'sys.stdout.buffer.write(b\'{"type":"answer","id":"\\xff\\xfe"}\\n\'); sys.stdout.flush()',
     ],
 )
 def test_odd_values_in_an_answer_never_stop_a_run(tmp_path: Path, body: str) -> None:
@@ -39,6 +52,11 @@ def test_odd_values_in_an_answer_never_stop_a_run(tmp_path: Path, body: str) -> 
         arm.read_text().replace(
             'say(type="answer", id=message["id"], **answer(message["query"]))', body
         )
+        + "\n"
+    )
+    arm.write_text(
+        "def say_raw(text):\n    print(text.replace('ID', message['id']), flush=True)\n\n"
+        + arm.read_text().replace("def serve():", "def serve():\n    global message")
     )
 
     report = lab.run().report
