@@ -42,7 +42,7 @@ RAW = (
         'say(type="answer", id=message["id"], items=[], usage={"input_tokens": 10**30})',
         EVENT,
         *(f"say_raw({json.dumps(text)})" for text in RAW),
-        'sys.stdout.buffer.write(b\'{"type":"answer","id":"\\xff\\xfe"}\\n\'); sys.stdout.flush()',
+        "say_bytes(bytes([0xFF, 0xFE]))",
     ],
 )
 def test_odd_values_in_an_answer_never_stop_a_run(tmp_path: Path, body: str) -> None:
@@ -55,6 +55,7 @@ def test_odd_values_in_an_answer_never_stop_a_run(tmp_path: Path, body: str) -> 
         + "\n"
     )
     arm.write_text(
+        "def say_bytes(data):\n    sys.stdout.buffer.write(data + b'\\n'); sys.stdout.flush()\n\n"
         "def say_raw(text):\n    print(text.replace('ID', message['id']), flush=True)\n\n"
         + arm.read_text().replace("def serve():", "def serve():\n    global message")
     )
