@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import sys
 from typing import Any, Final
 
 import click
@@ -46,7 +47,12 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Call the command line, whoever reads what it writes."""
         outlive_readers()
-        return super().main(*args, **kwargs)
+        try:
+            return super().main(*args, **kwargs)
+        except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
+            from coldrun.cli.last_resort import report_unexpected
+
+            sys.exit(report_unexpected(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order in which they are used."""

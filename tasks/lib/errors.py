@@ -1,6 +1,6 @@
 """Errors a person can act on, each class with the exit code it ends the program with.
 
-ColdrunError
+ColdrunError                  (anything else is an unexpected error, 70)
 ├── UsageError            2   wrong arguments, configuration or data
 │   ├── ConfigError       2   the TOML file
 │   ├── RepositoryError   2   a repository, revision or range
