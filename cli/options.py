@@ -6,7 +6,7 @@ import functools
 import shlex
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from coldrun.tasks.lib.plain_text import plain_text
 
 if TYPE_CHECKING:
     from coldrun.tasks.report.console import PeopleConsole
+    from coldrun.tasks.report.document import Block
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -190,6 +191,24 @@ class Outputs:
         very console of the report, so that no line is printed into another."""
         notes = people_console(stderr=True)
         return self.people if self.people.is_live and notes.is_live else notes
+
+    def show(self, document: Iterable[Block], *, to_json: str) -> None:
+        """Print a report for people, and write its machine-readable forms.
+
+        Raises:
+            UsageError: A file cannot be written.
+        """
+        from coldrun.tasks.report.markdown import to_markdown
+
+        blocks = list(document)
+        self.print(blocks)
+        self.write(to_json=to_json, to_markdown=to_markdown(blocks))
+
+    def print(self, document: Iterable[Block]) -> None:
+        """Print a report for people alone."""
+        from coldrun.tasks.report.terminal import print_document
+
+        print_document(document, self.people)
 
     def write(self, *, to_json: str, to_markdown: str) -> None:
         """Write the machine-readable forms of a report.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -30,18 +31,10 @@ def command(
     A panel that a tool was developed on says less than one that nobody looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from coldrun.tasks.report.panel_list import list_panels, panel_lines, panels_markdown
+    from coldrun.tasks.report.warehouse_list import list_panels, panels_document
 
     panels = list_panels(warehouse, name=name)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    if not panels:
-        console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
-    for panel in panels:
-        for line in panel_lines(panel):
-            console.print(line, soft_wrap=True, markup=False)
-    values = {"panels": [panel.to_values() for panel in panels]}
-    outputs.write(
-        to_json=json.dumps(values, ensure_ascii=False, indent=1),
-        to_markdown=panels_markdown(panels),
-    )
+    values = {"panels": [asdict(panel) for panel in panels]}
+    to_json = json.dumps(values, ensure_ascii=False, indent=1)
+    outputs.show(panels_document(panels, warehouse), to_json=to_json)

@@ -180,11 +180,11 @@ def command(
     def on_frozen(result: FrozenResult) -> Evaluation:
         from coldrun.tasks.freeze.lock import EvaluationFiles
         from coldrun.tasks.freeze.write_panel import write_frozen
-        from coldrun.tasks.report.freeze_report import print_frozen
+        from coldrun.tasks.report.freeze_document import frozen_document
         from coldrun.tasks.run.prepare import load_evaluation
 
         if is_full:
-            print_frozen(config, result, console)
+            outputs.print(frozen_document(config, result))
             console.print()
         now = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
         files = EvaluationFiles(config_path)

@@ -11,17 +11,16 @@ from coldrun.tasks.history.history_model import (
     History,
     HistoryCounts,
     HistoryStep,
-    SumPart,
 )
-from coldrun.tasks.history.history_parts import control_parts, first_line, floor_part
 from coldrun.tasks.history.history_points import build_points
 from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.history.journal import Entry
 from coldrun.tasks.history.steps import build_steps
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
 from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.stats.decomposition import ControlMove, check_sum, judge_controls
+from coldrun.tasks.stats.decomposition import ControlMove, SumCheck, check_sum, judge_controls
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
@@ -54,10 +53,10 @@ def build_history(record: HistoryRecord) -> History:
         points=points,
         steps=steps,
         sum=_sum(record),
-        noise={arm: floor_part(floor) for arm, floor in record.floors.items()},
-        closing_controls=control_parts(closing),
+        noise=dict(record.floors),
+        closing_controls=list(closing),
         blind_spots=[
-            BlindSpot(**{"from": step.from_, "to": step.to, "commits": step.commits - 1})
+            BlindSpot(from_=step.from_, to=step.to, commits=step.commits - 1)
             for step in steps
             if step.commits > 1 and step.status == "unchanged"
         ],
@@ -79,22 +78,13 @@ def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
     return ()
 
 
-def _sum(record: HistoryRecord) -> SumPart | None:
+def _sum(record: HistoryRecord) -> SumCheck | None:
     vectors = [
         run.outcome.arms[record.arm].scores[record.primary]
         for node in record.known_nodes
         if (run := record.run_of(node)) is not None
     ]
-    if len(vectors) < 2:
-        return None
-    found = check_sum(vectors)
-    return SumPart(
-        steps_difference=found.steps_difference,
-        ends_difference=found.ends_difference,
-        adds_up=found.adds_up,
-        churn=found.churn,
-        flapping_tasks=list(found.flapping),
-    )
+    return check_sum(vectors) if len(vectors) > 1 else None
 
 
 def _counts(record: HistoryRecord) -> HistoryCounts:
@@ -110,7 +100,6 @@ def _counts(record: HistoryRecord) -> HistoryCounts:
 
 def _panel(frozen: FrozenPanel) -> PanelPart:
     locked = frozen.lock["panel"]
-    spread = describe_distribution(frozen.tasks)
     return PanelPart(
         name=frozen.name,
         digest=frozen.digest,
@@ -119,10 +108,8 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
         candidates=locked["candidates"],
         solvable=locked["solvable"],
         drops=locked["drops"],
-        distribution=DistributionPart(
-            shapes=spread.shapes,
-            top_share=spread.top_share,
-            effective_shapes=spread.effective_shapes,
+        distribution=DistributionPart.model_validate(
+            describe_distribution(frozen.tasks), from_attributes=True
         ),
         kind=locked["kind"],
     )
@@ -132,10 +119,8 @@ def _newest_point(record: HistoryRecord) -> PointPart | None:
     for node in reversed(record.nodes):
         run = record.run_of(node)
         if run is not None and run.manifest.point is not None:
-            point = run.manifest.point
-            return PointPart(
-                repo=point.repo, commit=node.first.commit, tree=node.tree, is_dirty=point.is_dirty
-            )
+            point = PointPart.model_validate(run.manifest.point, from_attributes=True)
+            return point.model_copy(update={"commit": node.first.commit, "tree": node.tree})
     return None
 
 
@@ -169,10 +154,10 @@ def _warnings(
             )
     yield from _blind_spots(steps, hint)
     for move in closing:
-        if move.drift.verdict == "DRIFT":
+        if move.verdict == "DRIFT":
             yield (
                 f"the control {move.arm} moved between the first and the last measurement of the "
-                f"first point ({move.drift.up} up, {move.drift.down} down): the machine drifted, "
+                f"first point ({move.up} up, {move.down} down): the machine drifted, "
                 "and no step can be trusted"
             )
     if record.runs and record.floors.get(record.arm) is None:

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coldrun.tasks.history.history_model import ArmComparison, ChangePart, Comparison, RunPart
-from coldrun.tasks.history.history_parts import change_words, control_parts, floor_part, floor_words
+from coldrun.tasks.history.history_model import (
+    ArmComparison,
+    Comparison,
+    RunPart,
+    change_part,
+)
+from coldrun.tasks.history.history_words import change_words, floor_words
 from coldrun.tasks.history.outcomes import MeasuredRun
 from coldrun.tasks.judge.report_model import PointPart
 from coldrun.tasks.lib.errors import UsageError
@@ -57,18 +62,17 @@ def compare_runs(
     moves = judge_controls(before.outcome, after.outcome, measure=primary, floors=floors)
     return Comparison(
         verdict=_verdict(arms),
-        before=run_part(before),
-        after=run_part(after),
+        before=_run_part(before),
+        after=_run_part(after),
         panel_digest=before.panel_digest,
         primary=primary,
         arms=arms,
-        controls=control_parts(moves),
+        controls=list(moves),
         warnings=list(_warnings(before, after)),
     )
 
 
-def run_part(run: MeasuredRun) -> RunPart:
-    """A run as reports name it."""
+def _run_part(run: MeasuredRun) -> RunPart:
     point = run.manifest.point
     return RunPart(
         run_id=run.run_id,
@@ -78,10 +82,7 @@ def run_part(run: MeasuredRun) -> RunPart:
         started_at=run.started_at,
         wall_seconds=run.wall_seconds,
         counts=dict(run.counts),
-        point=point
-        and PointPart(
-            repo=point.repo, commit=point.commit, tree=point.tree, is_dirty=point.is_dirty
-        ),
+        point=point and PointPart.model_validate(point, from_attributes=True),
     )
 
 
@@ -128,7 +129,7 @@ def _compare_arm(
     yardstick = Yardstick(primary=primary, floors=floors, seed=seed)
     judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
     change = judged.changes[primary]
-    floor = floor_part(floors.get(name))
+    floor = floors.get(name)
     return ArmComparison(
         arm=name,
         role=after.outcome.arms[name].role,
@@ -140,28 +141,12 @@ def _compare_arm(
         down_tasks=list(change.down),
         noise=floor,
         differs_in=list(differs),
-        sentence=f"{name}: {change_words(primary, change)}: {status_words(judged, change)}; "
+        sentence=f"{name}: {change_words(primary, change)}: {_status_words(judged, change)}; "
         f"{floor_words(floor)}",
     )
 
 
-def change_part(change: Change) -> ChangePart:
-    """A change as it is reported."""
-    return ChangePart(
-        up=len(change.up),
-        down=len(change.down),
-        difference=change.difference,
-        p=change.p,
-        low=change.low,
-        high=change.high,
-        before=change.before,
-        after=change.after,
-        n=change.n,
-    )
-
-
-def status_words(judged: StepJudgement, change: Change) -> str:
-    """What a change may be called, in words."""
+def _status_words(judged: StepJudgement, change: Change) -> str:
     match judged.status:
         case "unverified" | "confounded":
             return f"{judged.status}, because {' and '.join(judged.reasons)}"

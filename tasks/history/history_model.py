@@ -1,4 +1,4 @@
-"""What history commands say, as models: printed, written as JSON, read by scripts."""
+"""The reports of history commands, as models: printed, written as JSON, read by scripts."""
 
 from __future__ import annotations
 
@@ -7,19 +7,20 @@ from typing import Any, Literal
 from pydantic import Field
 
 from coldrun.tasks.judge.evidence import Evidence, Verdict
-from coldrun.tasks.judge.gate_model import Part
-from coldrun.tasks.judge.report_model import PanelPart, PointPart
+from coldrun.tasks.judge.gate_model import MeasurePart, Part
+from coldrun.tasks.judge.report_model import Counts, PanelPart, PointPart
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.stats.decomposition import StepStatus
+from coldrun.tasks.stats.decomposition import Change, ControlMove, StepStatus, SumCheck
+from coldrun.tasks.stats.pooled_noise import PooledFloor
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 
 
-class ChangePart(Part):
-    """How one measure moved between two points of one arm.
+class StepChange(Part):
+    """How one measure of one arm moved between two points.
 
-    `difference`, `low` and `high` (95 %) are in tasks, `before` and `after` too. `p` is one-sided
-    in the direction of the change; `holm_p` is p adjusted for all steps of the report.
+    `difference`, `low` and `high` (95 %) are in tasks. `p` is one-sided in the direction of the
+    change; `holm_p` is p adjusted for all steps of the report.
     """
 
     up: int
@@ -28,32 +29,31 @@ class ChangePart(Part):
     p: float
     low: float
     high: float
-    before: float
-    after: float
-    n: int
     holm_p: float | None = None
 
 
-class FloorPart(Part):
-    """The noise floor of an arm at the primary measure: flips between runs of the same code."""
+class ChangePart(StepChange):
+    """A change with the scores of both points as sums over their `n` tasks."""
 
-    runs: int
-    pairs: int
-    flips: int
-    flip_rate: float
-    flip_rate_upper: float
-    band_tasks: int
+    before: float
+    after: float
+    n: int
 
 
-class ControlPart(Part):
-    """A control or floor arm between two runs. DRIFT: it moved although it should not."""
+def step_change(change: Change, holm_p: float | None = None) -> StepChange:
+    """A change as a step of a history has it: tasks are counted."""
+    return StepChange(**_counted(change), holm_p=holm_p)
 
-    arm: str
-    up: int
-    down: int
-    flips_p: float
-    net_p: float
-    verdict: Literal["DRIFT", "NO_DRIFT"]
+
+def change_part(change: Change) -> ChangePart:
+    """A change as a comparison has it: tasks are counted."""
+    return ChangePart(**_counted(change), before=change.before, after=change.after, n=change.n)
+
+
+def _counted(change: Change) -> dict[str, Any]:
+    names = ("difference", "p", "low", "high")
+    values = {name: getattr(change, name) for name in names}
+    return {"up": len(change.up), "down": len(change.down), **values}
 
 
 class RunPart(Part):
@@ -80,7 +80,7 @@ class ArmComparison(Part):
     measures: dict[str, ChangePart]
     up_tasks: list[str]
     down_tasks: list[str]
-    noise: FloorPart | None
+    noise: PooledFloor | None
     differs_in: list[str]
     sentence: str
 
@@ -96,7 +96,7 @@ class Comparison(Part):
     panel_digest: str
     primary: str
     arms: list[ArmComparison]
-    controls: list[ControlPart]
+    controls: list[ControlMove]
     warnings: list[str]
 
     def to_json(self) -> str:
@@ -104,14 +104,10 @@ class Comparison(Part):
         return self.model_dump_json(by_alias=True, indent=1)
 
 
-class ScorePart(Part):
-    """An arm's aggregate at a point: `count` is null where tasks score fractions."""
+class ScorePart(MeasurePart):
+    """An arm's aggregate over `n` tasks at a point."""
 
-    value: float
-    count: int | None
     n: int
-    low: float
-    high: float
 
 
 class HistoryPoint(Part):
@@ -140,18 +136,6 @@ class HistoryPoint(Part):
     arms: dict[str, dict[str, ScorePart]] = Field(default_factory=dict)
 
 
-class StepChange(Part):
-    """One measure over a step: tasks up and down, their net, and its test."""
-
-    up: int
-    down: int
-    difference: float
-    p: float
-    low: float
-    high: float
-    holm_p: float | None = None
-
-
 class HistoryStep(Part):
     """The change of the arm between two neighbouring measured points.
 
@@ -170,18 +154,8 @@ class HistoryStep(Part):
     clears_noise: bool = False
     is_docs_only: bool = False
     wall_seconds: float | None = None
-    controls: list[ControlPart] = Field(default_factory=list)
+    controls: list[ControlMove] = Field(default_factory=list)
     others: dict[str, dict[str, StepChange]] = Field(default_factory=dict)
-
-
-class SumPart(Part):
-    """The check that the steps add up to the change between the ends, in tasks."""
-
-    steps_difference: float
-    ends_difference: float
-    adds_up: bool
-    churn: int
-    flapping_tasks: list[str]
 
 
 class BlindSpot(Part):
@@ -192,17 +166,9 @@ class BlindSpot(Part):
     commits: int
 
 
-class HistoryCounts(Part):
-    """Sums over all runs of the history, in answers but `points` and `runs`."""
+class HistoryCounts(Counts):
+    """Sums over all runs of the history."""
 
-    tasks: int
-    planned: int
-    executed: int
-    replayed: int
-    resumed: int
-    infra: int
-    abstained: int
-    degraded: int
     points: int
     runs: int
 
@@ -229,9 +195,9 @@ class History(Part):
     roles: dict[str, Role]
     points: list[HistoryPoint]
     steps: list[HistoryStep]
-    sum: SumPart | None
-    noise: dict[str, FloorPart | None]
-    closing_controls: list[ControlPart]
+    sum: SumCheck | None
+    noise: dict[str, PooledFloor | None]
+    closing_controls: list[ControlMove]
     blind_spots: list[BlindSpot]
     warnings: list[str]
 

@@ -235,7 +235,7 @@ def _steps(
                 continue
             yield TrendStep(
                 arm=arm,
-                **{"from": before[arm]["product_commit"]},
+                from_=before[arm]["product_commit"],
                 to=row["product_commit"],
                 status=judged.status,
                 up=len(change.up),

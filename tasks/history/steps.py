@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
-from coldrun.tasks.history.history_model import HistoryStep, StepChange
-from coldrun.tasks.history.history_parts import control_parts, first_line
+from coldrun.tasks.history.history_model import HistoryStep, StepChange, step_change
 from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.stats.decomposition import (
-    Change,
     ControlMove,
     StepJudgement,
     describe_moved,
@@ -36,7 +35,7 @@ def _judge(
         yardstick=record.yardstick,
         unsplit=tuple(_why_unsplit(record, before, after)),
         confounders=tuple(
-            f"{text} at the first point, by the end" for text in describe_moved(closing)
+            f"{text} in the closing re-run of the first point" for text in describe_moved(closing)
         ),
     )
 
@@ -81,7 +80,7 @@ def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterat
         run = record.run_of(after)
         between = record.nodes[before.place + 1 : after.place + 1]
         yield HistoryStep(
-            **{"from": before.first.commit},
+            from_=before.first.commit,
             to=after.first.commit,
             commits=commits,
             subject=after.first.subject
@@ -89,7 +88,7 @@ def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterat
             else f"{commits} commits to: {after.first.subject}",
             status=step.status,
             measures={
-                name: _step_change(change, holm_p if name == primary else None)
+                name: step_change(change, holm_p if name == primary else None)
                 for name, change in step.changes.items()
             },
             up_tasks=list(step.changes[primary].up),
@@ -99,21 +98,9 @@ def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterat
             is_docs_only=commits == len(between)
             and all(node.first.is_docs_only for node in between),
             wall_seconds=run.wall_seconds if run else None,
-            controls=control_parts(step.controls),
+            controls=list(step.controls),
             others=_others(record, before, after),
         )
-
-
-def _step_change(change: Change, holm_p: float | None = None) -> StepChange:
-    return StepChange(
-        up=len(change.up),
-        down=len(change.down),
-        difference=change.difference,
-        p=change.p,
-        low=change.low,
-        high=change.high,
-        holm_p=holm_p,
-    )
 
 
 def _others(record: HistoryRecord, before: Node, after: Node) -> dict[str, dict[str, StepChange]]:
@@ -123,7 +110,7 @@ def _others(record: HistoryRecord, before: Node, after: Node) -> dict[str, dict[
         return {}
     return {
         name: {
-            measure: _step_change(change)
+            measure: step_change(change)
             for measure, change in judge_step(
                 first.outcome,
                 second.outcome,

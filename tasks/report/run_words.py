@@ -1,23 +1,16 @@
-"""The report's sentences and cells, shared by terminal and Markdown. Pure."""
+"""The sentences and cells of a run's report. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.judge.gate_model import AgainstPart, BarPart, GatePart, MeasurePart
 from coldrun.tasks.judge.report_model import ArmPart, PointPart, Report
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.lib.records import DROP_REASONS
+from coldrun.tasks.report.document import Line, Style
 
 MEASURED_NOTHING = "** measured nothing **"
-
-_EVIDENCE_WORDS = {
-    "executed": "every answer was executed in this run",
-    "mixed": "some answers are replayed from earlier runs",
-    "replayed": "nothing was executed; every answer is replayed from an earlier run",
-    "incomplete": "answers are missing or came too fast to have run",
-    "invalid": "these rows must not be read as a measurement",
-}
 
 
 def short_digest(digest: str) -> str:
@@ -50,14 +43,6 @@ def point_words(point: PointPart) -> str:
     """The measured point in a few words."""
     shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
     return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}{shared}"
-
-
-def verdict_line(report: Report) -> str:
-    """The verdict with the evidence it rests on."""
-    text = (
-        f"verdict {report.verdict} · evidence {report.evidence}: {_EVIDENCE_WORDS[report.evidence]}"
-    )
-    return text if report.status == "finished" else f"{text} (the run was interrupted)"
 
 
 def run_line(report: Report) -> str:
@@ -197,9 +182,6 @@ def seconds_words(seconds: float | None) -> str:
     return "replayed" if seconds is None else f"{seconds:.4f}"
 
 
-GATE_HEADERS = ["against", "role", "score", "Δ tasks", "95 %", "up", "down", "p", "Holm"]
-
-
 def gate_cells(part: AgainstPart, n: int) -> list[str]:
     """One row of the table of a candidate's comparisons."""
     return [
@@ -247,18 +229,27 @@ def p_words(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def bar_lines(report: Report) -> Iterator[str]:
-    """One line for each registered bar."""
-    for bar in report.bars:
+def registered_lines(report: Report) -> Iterator[Line]:
+    """The registered bars, and what was registered after the fact."""
+    yield from bar_lines(report.bars)
+    for change in report.panel.changes_after_the_fact:
+        yield Line(f"registered after the fact: {change}", "doubtful")
+
+
+def bar_lines(bars: Iterable[BarPart]) -> Iterator[Line]:
+    """Registered bars, and whether they were met."""
+    for bar in bars:
         met = "met" if bar.met else "FAILED"
+        style: Style = "good" if bar.met else "bad"
         how = "" if bar.rule == "point" else " (lower limit)"
         if bar.against is None:
-            yield f"bar {met}: {bar.arm} {bar.measure} {bar.value:.3f}{how} ≥ {bar.at_least:.3f}"
+            text = f"{bar.arm} {bar.measure} {bar.value:.3f}{how} ≥ {bar.at_least:.3f}"
         else:
-            yield (
-                f"bar {met}: {bar.arm} over {bar.against} at {bar.measure} "
-                f"{bar.value:+.3f}{how} ≥ {bar.at_least:+.3f}"
+            text = (
+                f"{bar.arm} over {bar.against} at {bar.measure} {bar.value:+.3f}{how} "
+                f"≥ {bar.at_least:+.3f}"
             )
+        yield Line(f"bar {met}: {text}", style, is_strong=True)
 
 
 def panel_line(report: Report) -> str:

@@ -7,7 +7,7 @@ as the gate's is: p <= 0.025 is the two-sided 5 %.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Literal
 
@@ -71,11 +71,10 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControlMove:
+class ControlMove(Drift):
     """A control or floor arm between two points: whether it moved although it should not."""
 
     arm: str
-    drift: Drift
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +150,7 @@ def clears_noise(change: Change, floor: PooledFloor | None) -> bool:
         return False
     if floor is None:
         return change.p <= GATE_ALPHA
-    is_net_clear = abs(change.difference) > floor.band and change.p <= GATE_ALPHA
+    is_net_clear = abs(change.difference) > floor.band_tasks and change.p <= GATE_ALPHA
     return is_net_clear or has_unusual_flips(len(change.up) + len(change.down), floor)
 
 
@@ -172,17 +171,13 @@ def judge_controls(
             continue
         change = compare_scores(arm.scores[measure], other.scores[measure], seed=0)
         floor = floors.get(name)
-        moves.append(
-            ControlMove(
-                arm=name,
-                drift=judge_drift(
-                    up=len(change.up),
-                    down=len(change.down),
-                    n=change.n,
-                    flip_rate=0.0 if arm.is_builtin or floor is None else floor.flip_rate_upper,
-                ),
-            )
+        drift = judge_drift(
+            up=len(change.up),
+            down=len(change.down),
+            n=change.n,
+            flip_rate=0.0 if arm.is_builtin or floor is None else floor.flip_rate_upper,
         )
+        moves.append(ControlMove(arm=name, **asdict(drift)))
     return tuple(moves)
 
 
@@ -272,9 +267,9 @@ def _confounders(before: PointOutcome, after: PointOutcome, arm: str) -> tuple[s
 def describe_moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
     """The controls that moved, in words."""
     return tuple(
-        f"the control {move.arm} moved ({move.drift.up} up, {move.drift.down} down)"
+        f"the control {move.arm} moved ({move.up} up, {move.down} down)"
         for move in controls
-        if move.drift.verdict == "DRIFT"
+        if move.verdict == "DRIFT"
     )
 
 
@@ -282,15 +277,15 @@ def describe_moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
 class SumCheck:
     """Whether the steps add up to the change between the ends, in tasks.
 
-    `churn` is how many ups and downs of the steps are more than those of the ends; `flapping` are
-    the tasks that changed more than once.
+    `churn` is how many ups and downs of the steps are more than those of the ends; `flapping_tasks`
+    are the tasks that changed more than once.
     """
 
     steps_difference: float
     ends_difference: float
     adds_up: bool
     churn: int
-    flapping: tuple[str, ...]
+    flapping_tasks: tuple[str, ...]
 
 
 def check_sum(points: Sequence[Mapping[str, float]]) -> SumCheck:
@@ -308,5 +303,5 @@ def check_sum(points: Sequence[Mapping[str, float]]) -> SumCheck:
         ends_difference=ends.difference,
         adds_up=abs(total - ends.difference) < 1e-6,
         churn=len(moves) - len(ends.up) - len(ends.down),
-        flapping=tuple(sorted({task for task in moves if moves.count(task) > 1})),
+        flapping_tasks=tuple(sorted({task for task in moves if moves.count(task) > 1})),
     )

@@ -11,14 +11,13 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.judge.test_report import printed
 
 from coldrun.tasks.config import load_prices
 from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.judge.token_cost import price_tokens
-from coldrun.tasks.report.cost_words import (
+from coldrun.tasks.report.cost_document import (
     _times,
     claim_words,
     cost_rows,
@@ -26,9 +25,10 @@ from coldrun.tasks.report.cost_words import (
     pair_rows,
     used_rows,
 )
-from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.run_document import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
+from tests.judge.test_report import printed
 from tests.services import SERVICE, Service, run_service
 
 PRICES = """\

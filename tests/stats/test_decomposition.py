@@ -67,7 +67,7 @@ def _judge(
 def test_noise_floor_of_the_article_decides_its_steps(up: int, is_clear: bool) -> None:
     """With one flip in 71 the band is 4: +13 and +6 stand out, +3 and +1 do not."""
     floor = _floor(flips=1)
-    assert floor.band == 4
+    assert floor.band_tasks == 4
     step = _judge(_point(_scores(19)), _point(_scores(19 + up)), floor)
     assert step.status == ("changed" if is_clear else "below_noise")
     assert step.changes["hit@5"].p == 0.5**up

@@ -1,4 +1,4 @@
-"""The sentences and cells of the cost axis, shared by terminal and Markdown. Pure."""
+"""The cost axis of a run's report. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from coldrun.tasks.judge.cost_model import (
 )
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.report.document import Block, Code, Line, Paragraph, Table, lines
 from coldrun.tasks.report.run_words import (
     arm_named,
     interval_words,
@@ -45,17 +46,29 @@ def price_words(prices: PricesPart) -> str:
     return f"prices of {prices.date} ({prices.source}, {short_digest(prices.digest)})"
 
 
-USED_LINE = "what the arms used, failed attempts included, in tokens:"
 USED_HEADERS = [
-    "arm",
-    "role",
-    "attempts",
-    "input",
-    "output",
-    "cache read",
-    "cache write",
-    "tokens a task",
+    *("arm", "role", "attempts", "input", "output", "cache read", "cache write", "tokens a task")
 ]
+PAIR_HEADERS = [
+    *("arm", "against", "Δ tasks", "interval", "cost more", "interval", "times", "standing")
+]
+
+
+def cost_blocks(report: Report, costs: CostsPart) -> Iterator[Block]:
+    """What the arms used, what that costs, and what the two axes together support."""
+    yield Paragraph("what the arms used, failed attempts included, in tokens:")
+    yield Table(headers=USED_HEADERS, rows=list(used_rows(costs)))
+    yield Paragraph(cost_line(costs))
+    yield Table(headers=cost_headers(costs), rows=list(cost_rows(costs)), text_columns=1)
+    if costs.prices is not None:
+        yield Line(("prices ", Code(costs.prices.digest), " of ", Code(costs.prices.file)))
+    yield from lines(cost_notes(report, costs))
+    rows = list(pair_rows(report, costs))
+    if rows:
+        yield Paragraph(pair_line(report, costs))
+        yield Table(headers=PAIR_HEADERS, rows=rows)
+    for claim in claim_lines(report, costs):
+        yield Line(claim, is_strong=True)
 
 
 def used_rows(costs: CostsPart) -> Iterator[list[str]]:
@@ -185,18 +198,6 @@ def pair_line(report: Report, costs: CostsPart) -> str:
         "of one arm together 95 % on each axis; the order is claimed where both intervals support "
         "it:"
     )
-
-
-PAIR_HEADERS = [
-    "arm",
-    "against",
-    "Δ tasks",
-    "interval",
-    "cost more",
-    "interval",
-    "times",
-    "standing",
-]
 
 
 def pair_rows(report: Report, costs: CostsPart) -> Iterator[list[str]]:

@@ -1,11 +1,11 @@
-"""The panels that were asked, each with what it was used for and its newest run."""
+"""What a warehouse holds: its runs, and its panels with what each was used for."""
 
 from __future__ import annotations
 
 import json
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,58 @@ from coldrun.tasks.judge.build_report import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import counted, one_line, times
 from coldrun.tasks.lib.records import Task
-from coldrun.tasks.report.markdown import outline
+from coldrun.tasks.report.document import Block, Heading, Line, Table, lines
 from coldrun.tasks.report.run_words import short_digest
 from coldrun.tasks.run.find_captures import select_tasks
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 UNDECLARED = "not declared"
+NO_RUNS = "no runs in {} yet; `coldrun try .` makes one"
+RUN_HEADERS = ["run", "name", "verdict", "executed", "replayed", "failures", "seconds", "point"]
+
+
+def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:
+    """The newest landed runs first, as JSON values."""
+    return select_rows(
+        connect(warehouse, only=("runs",), leaves_out=True),
+        "SELECT run_id, name, status, strftime(started_at, '%Y-%m-%dT%H:%M:%SZ') AS started_at, "
+        "wall_seconds, panel_digest, verdict, evidence, exit_code, product_commit, is_dirty, "
+        "planned, executed, replayed, resumed, infra FROM runs "
+        "WHERE ? IS NULL OR name = ? ORDER BY runs.started_at DESC, run_id DESC LIMIT ?",
+        [name, name, limit],
+    )
+
+
+def list_unfinished(warehouse: Path) -> list[str]:
+    """The ids of the runs that can be continued, oldest first."""
+    return sorted(path.parent.name for path in (warehouse / "captures").glob("*/run.json"))
+
+
+def runs_document(
+    rows: Sequence[Mapping[str, Any]], unfinished: Sequence[str], warehouse: Path
+) -> Iterator[Block]:
+    """The runs as a table, and how to continue those that did not end."""
+    yield Heading("Runs", is_page_only=True)
+    if not rows and not unfinished:
+        yield Line(NO_RUNS.format(warehouse))
+    if rows:
+        yield Table(headers=RUN_HEADERS, rows=list(map(_run_cells, rows)), text_columns=3)
+    yield from lines(
+        f"unfinished: {run_id} (continue with `coldrun run CONFIG --resume {run_id}`)"
+        for run_id in unfinished
+    )
+
+
+def _run_cells(row: Mapping[str, Any]) -> list[str]:
+    is_whole = row["status"] == "finished"
+    return [
+        row["run_id"],
+        row["name"],
+        row["verdict"] if is_whole else f"{row['verdict']} (interrupted)",
+        *(str(row[key]) for key in ("executed", "replayed", "infra")),
+        f"{row['wall_seconds']:.1f}",
+        (row["product_commit"] or "")[:12],
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,10 +103,6 @@ class PanelLine:
     fruitless: int
     scores: tuple[PanelScore, ...]
 
-    def to_values(self) -> dict[str, Any]:
-        """The line as JSON values."""
-        return asdict(self)
-
 
 def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
     """Every panel in the warehouse by its newest run, newest first.
@@ -90,27 +132,26 @@ def use_words(config: Config) -> tuple[str, ...]:
     )
 
 
-def panel_lines(panel: PanelLine) -> Iterator[str]:
-    """A panel in sentences: what it is, what it was used for, what its newest run found."""
-    yield (
-        f"{panel.name} {short_digest(panel.digest)} · {counted(panel.tasks, 'task')} · "
-        f"{counted(panel.runs, 'run')} · newest {panel.newest_run} of {panel.newest_at}: "
-        f"{panel.verdict}"
-    )
-    yield f"  used for: {'; '.join(panel.uses) or UNDECLARED}"
-    if panel.sealed:
-        yield f"  sealed: {counted(panel.sealed, 'task')}, {_opening_words(panel)}"
-    scores = [
-        f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
-        for score in panel.scores
-    ]
-    yield f"  {panel.primary}: {', '.join(scores) or 'no arm'}"
-
-
-def panels_markdown(panels: Sequence[PanelLine]) -> str:
-    """The same as Markdown."""
-    lines = outline(line for panel in panels for line in panel_lines(panel))
-    return "\n".join(["# Panels", "", *lines])
+def panels_document(panels: Sequence[PanelLine], warehouse: Path) -> Iterator[Block]:
+    """Each panel: what it is, what it was used for, what its newest run found."""
+    yield Heading("Panels", is_page_only=True)
+    if not panels:
+        yield Line(NO_RUNS.format(warehouse))
+    for panel in panels:
+        yield Line(
+            f"{panel.name} {short_digest(panel.digest)} · {counted(panel.tasks, 'task')} · "
+            f"{counted(panel.runs, 'run')} · newest {panel.newest_run} of {panel.newest_at}: "
+            f"{panel.verdict}"
+        )
+        yield Line(f"used for: {'; '.join(panel.uses) or UNDECLARED}", depth=1)
+        if panel.sealed:
+            sealed = counted(panel.sealed, "task")
+            yield Line(f"sealed: {sealed}, {_opening_words(panel)}", depth=1)
+        scores = [
+            f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
+            for score in panel.scores
+        ]
+        yield Line(f"{panel.primary}: {', '.join(scores) or 'no arm'}", depth=1)
 
 
 def _opening_words(panel: PanelLine) -> str:
