@@ -14,6 +14,8 @@ from coldrun.tasks.report.document import Code, Line
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
+_COPIED = ("key", "evidence", "status", "reason", "source_run_id", "is_identified")
+
 SHOWN_VALUE = 160
 """Characters of a key component that are shown."""
 
@@ -79,13 +81,8 @@ def explain_answer(warehouse: Path, run: str, *, task_id: str, arm: str, trial: 
         task_id=task_id,
         arm=arm,
         trial=trial,
-        key=mine["key"],
-        evidence=mine["evidence"],
-        status=mine["status"],
-        reason=mine["reason"],
-        source_run_id=mine["source_run_id"],
         captured_at=mine["captured_at"].isoformat(),
-        is_identified=mine["is_identified"],
+        **{name: mine[name] for name in _COPIED},
         others=tuple(_compare(mine, row) for row in rows if row["run_id"] != run_id),
     )
 

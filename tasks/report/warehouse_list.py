@@ -14,13 +14,11 @@ from coldrun.tasks.config.gold_from import refuse_verdict
 from coldrun.tasks.judge.build_report import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import counted, one_line, times
-from coldrun.tasks.lib.records import Task
 from coldrun.tasks.report.document import Block, Heading, Line, Table, lines
 from coldrun.tasks.report.run_words import short_digest
 from coldrun.tasks.run.find_captures import select_tasks
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
-UNDECLARED = "not declared"
 NO_RUNS = "no runs in {} yet; `coldrun try .` makes one"
 RUN_HEADERS = ["run", "name", "verdict", "executed", "replayed", "failures", "seconds", "point"]
 
@@ -124,14 +122,6 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
     return [line for row in rows if (line := _line(connection, row)) is not None]
 
 
-def use_words(config: Config) -> tuple[str, ...]:
-    """The contamination ledger of a panel, oldest first."""
-    uses = sorted(config.panel.used_for, key=lambda use: use.since)
-    return tuple(
-        f"{use.use} since {use.since}{f' ({use.note})' if use.note else ''}" for use in uses
-    )
-
-
 def panels_document(panels: Sequence[PanelLine], warehouse: Path) -> Iterator[Block]:
     """Each panel: what it is, what it was used for, what its newest run found."""
     yield Heading("Panels", is_page_only=True)
@@ -143,7 +133,7 @@ def panels_document(panels: Sequence[PanelLine], warehouse: Path) -> Iterator[Bl
             f"{counted(panel.runs, 'run')} · newest {panel.newest_run} of {panel.newest_at}: "
             f"{panel.verdict}"
         )
-        yield Line(f"used for: {'; '.join(panel.uses) or UNDECLARED}", depth=1)
+        yield Line(f"used for: {'; '.join(panel.uses) or 'not declared'}", depth=1)
         if panel.sealed:
             sealed = counted(panel.sealed, "task")
             yield Line(f"sealed: {sealed}, {_opening_words(panel)}", depth=1)
@@ -177,21 +167,8 @@ def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
         )
         return None
     holdout = lock.get("holdout") or {}
-    lines, openings = holdout.get("count", 0), holdout.get("opened")
-    if not lines:
-        openings = 0
-    found = select_rows(
-        connection,
-        "SELECT arm, role, value, measured_nothing FROM arm_scores "
-        "WHERE run_id = ? AND measure = ? ORDER BY arm",
-        [row["run_id"], config.primary],
-    )
-    is_evidence = row["evidence"] not in ("invalid", "incomplete")
-    refused = {
-        arm.name
-        for arm in config.arms
-        if refuse_verdict(arm.name, arm.component, config.panel.gold_from) is not None
-    }
+    count = holdout.get("count", 0)
+    openings = holdout.get("opened") if count else 0
     return PanelLine(
         name=row["name"],
         digest=row["panel_digest"],
@@ -201,35 +178,37 @@ def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
         newest_at=row["started_at"],
         verdict=row["verdict"],
         primary=config.primary,
-        uses=use_words(config),
+        uses=tuple(
+            f"{use.use} since {use.since}{f' ({use.note})' if use.note else ''}"
+            for use in sorted(config.panel.used_for, key=lambda use: use.since)
+        ),
         sealed=(lock.get("sealed") or {}).get("count", 0),
         openings=openings,
-        fruitless=lines - (openings or 0),
-        scores=(
-            *_null_scores(select_tasks(connection, row["run_id"]), config, lock),
-            *(
-                PanelScore(
-                    arm=score["arm"],
-                    role=score["role"],
-                    value=(
-                        score["value"]
-                        if is_evidence
-                        and not score["measured_nothing"]
-                        and score["arm"] not in refused
-                        else None
-                    ),
-                )
-                for score in found
-            ),
-        ),
+        fruitless=count - (openings or 0),
+        scores=tuple(_scores(connection, row, config, lock)),
     )
 
 
-def _null_scores(
-    tasks: Sequence[Task], config: Config, lock: Mapping[str, Any]
+def _scores(
+    connection: Any, row: Mapping[str, Any], config: Config, lock: Mapping[str, Any]
 ) -> Iterator[PanelScore]:
-    """The nulls at the primary measure; none where the tasks of the run cannot be read."""
-    if not tasks:
-        return
-    for name, value in null_means(tasks, config, lock, measure=config.primary).items():
-        yield PanelScore(arm=name, role="null", value=value)
+    tasks = select_tasks(connection, row["run_id"])
+    if tasks:
+        nulls = null_means(tasks, config, lock, measure=config.primary)
+        for name, value in nulls.items():
+            yield PanelScore(arm=name, role="null", value=value)
+    is_void = row["evidence"] in ("invalid", "incomplete")
+    refused = {
+        arm.name
+        for arm in config.arms
+        if refuse_verdict(arm.name, arm.component, config.panel.gold_from) is not None
+    }
+    for score in select_rows(
+        connection,
+        "SELECT arm, role, value, measured_nothing FROM arm_scores "
+        "WHERE run_id = ? AND measure = ? ORDER BY arm",
+        [row["run_id"], config.primary],
+    ):
+        is_withheld = is_void or score["measured_nothing"] or score["arm"] in refused
+        value = None if is_withheld else score["value"]
+        yield PanelScore(arm=score["arm"], role=score["role"], value=value)
