@@ -67,14 +67,13 @@ def build_history(record: HistoryRecord) -> History:
 def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
     """The controls between the first measurement of the first point and its repeat at the end."""
     for node in record.nodes:
-        first = record.runs.get((node.first.commit, 0))
-        if first is not None:
-            again = record.runs.get((node.first.commit, 1))
-            if again is None:
-                return ()
+        first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
+        if first is not None and again is not None:
             return judge_controls(
                 first.outcome, again.outcome, measure=record.primary, floors=record.floors
             )
+        if first is not None:
+            break
     return ()
 
 
@@ -196,17 +195,19 @@ def _own_set_ups(record: HistoryRecord) -> Iterator[str]:
 def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
     """Neighbours that look alike, with commits between them: one line each, or one for many."""
     spots = [step for step in steps if step.commits > 1 and step.status == "unchanged"]
+    told = [
+        f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
+        f"{counted(step.commits - 1, 'commit')}"
+        for step in spots
+    ]
     if len(spots) > NAMED_SPOTS:
         between = sum(step.commits - 1 for step in spots)
-        yield (
+        told = [
             f"blind spots: {len(spots)} pairs of neighbours look alike, and of the {between} "
-            "commits between them none was measured; a change that was made and reverted there "
-            f"would not show ({hint})"
-        )
-        return
-    for step in spots:
+            "commits"
+        ]
+    for text in told:
         yield (
-            f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
-            f"{counted(step.commits - 1, 'commit')} between them none was measured; a change "
-            f"that was made and reverted there would not show ({hint})"
+            f"{text} between them none was measured; a change that was made and reverted there "
+            f"would not show ({hint})"
         )

@@ -16,6 +16,16 @@ from coldrun.tasks.stats.pooled_noise import PooledFloor
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 
 
+class HistoryReport(Part):
+    """What a history command reports, schema 1."""
+
+    schema_: Literal[1] = Field(default=1, alias="schema")
+
+    def to_json(self) -> str:
+        """The report as indented JSON."""
+        return self.model_dump_json(by_alias=True, indent=1)
+
+
 class StepChange(Part):
     """How one measure of one arm moved between two points.
 
@@ -85,10 +95,9 @@ class ArmComparison(Part):
     sentence: str
 
 
-class Comparison(Part):
+class Comparison(HistoryReport):
     """Two runs of one panel, paired by task."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
     verdict: str
     exit_code: int = 0
     before: RunPart
@@ -98,10 +107,6 @@ class Comparison(Part):
     arms: list[ArmComparison]
     controls: list[ControlMove]
     warnings: list[str]
-
-    def to_json(self) -> str:
-        """The comparison as indented JSON."""
-        return self.model_dump_json(by_alias=True, indent=1)
 
 
 class ScorePart(MeasurePart):
@@ -173,10 +178,9 @@ class HistoryCounts(Counts):
     runs: int
 
 
-class History(Part):
+class History(HistoryReport):
     """A backfill or a decomposition: the header of a report, then points and steps."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
     kind: Literal["backfill", "decompose"]
     run_id: str
     name: str
@@ -200,7 +204,3 @@ class History(Part):
     closing_controls: list[ControlMove]
     blind_spots: list[BlindSpot]
     warnings: list[str]
-
-    def to_json(self) -> str:
-        """The history as indented JSON."""
-        return self.model_dump_json(by_alias=True, indent=1)

@@ -77,19 +77,12 @@ def print_table(console: Console, table: Table) -> None:
     rows = [[one_line(cell) for cell in row] for row in table.rows]
     headers = [one_line(header) for header in table.headers]
     broken = ["\n".join(header.rsplit(" ", 1)) for header in headers]
-    candidates = [_draw(table, headers, rows), _draw(table, broken, rows)]
-    excess = _width(console, candidates[1]) - console.width
-    cut = _draw(table, broken, rows)
-    for place in table.prose:
-        natural = max((cell_len(row[place]) for row in rows), default=0)
-        cut.columns[place].width = max(min(natural, LEAST_TEXT), natural - max(0, excess))
-        cut.columns[place].overflow = "ellipsis"
-    wrapped = _draw(table, broken, rows)
-    for place, column in enumerate(wrapped.columns):
-        column.no_wrap = False
-        texts = [*broken[place].splitlines(), *(row[place] for row in rows)]
-        column.width = max((cell_len(word) for text in texts for word in text.split()), default=0)
-    for drawn in (*candidates, cut, wrapped):
+    for drawn in (
+        _draw(table, headers, rows),
+        _draw(table, broken, rows),
+        _draw_cut(console, table, broken, rows),
+        _draw_wrapped(console, table, broken, rows),
+    ):
         if _width(console, drawn) <= console.width:
             console.print(drawn)
             return
@@ -107,6 +100,37 @@ def _draw(table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]) -
         )
     for number, cells in enumerate(rows):
         drawn.add_row(*map(Text, cells), style=_row_style(table, number))
+    return drawn
+
+
+def _draw_cut(
+    console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> RichTable:
+    """With prose as short as it must be."""
+    drawn = _draw(table, headers, rows)
+    excess = max(0, _width(console, drawn) - console.width)
+    for place in table.prose:
+        natural = max((cell_len(row[place]) for row in rows), default=0)
+        drawn.columns[place].width = max(min(natural, LEAST_TEXT), natural - excess)
+        drawn.columns[place].overflow = "ellipsis"
+    return drawn
+
+
+def _draw_wrapped(
+    console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> RichTable:
+    """With cells broken between words; the columns that need most lines get the room."""
+    drawn = _draw(table, headers, rows)
+    widths: list[int] = []
+    natural: list[int] = []
+    for place, header in enumerate(headers):
+        texts = [*header.splitlines(), *(row[place] for row in rows)]
+        natural.append(max(map(cell_len, texts), default=0))
+        widths.append(max((cell_len(word) for text in texts for word in text.split()), default=1))
+    for _ in range(console.width - _width(console, drawn) + sum(natural) - sum(widths)):
+        widths[max(range(len(widths)), key=lambda place: natural[place] / widths[place])] += 1
+    for column, width in zip(drawn.columns, widths, strict=True):
+        column.width, column.no_wrap = width, False
     return drawn
 
 

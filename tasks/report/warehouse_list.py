@@ -210,5 +210,5 @@ def _scores(
         [row["run_id"], config.primary],
     ):
         is_withheld = is_void or score["measured_nothing"] or score["arm"] in refused
-        value = None if is_withheld else score["value"]
-        yield PanelScore(arm=score["arm"], role=score["role"], value=value)
+        told = None if is_withheld else score["value"]
+        yield PanelScore(arm=score["arm"], role=score["role"], value=told)
