@@ -20,7 +20,8 @@ from coldrun.tasks.history.steps import build_steps
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
 from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.stats.decomposition import ControlMove, SumCheck, check_sum, judge_controls
+from coldrun.tasks.stats.decomposition import SumCheck, check_sum, judge_controls
+from coldrun.tasks.stats.drift import Drift
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
@@ -64,7 +65,7 @@ def build_history(record: HistoryRecord) -> History:
     )
 
 
-def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
+def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
     """The controls between the first measurement of the first point and its repeat at the end."""
     for node in record.nodes:
         first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
@@ -139,7 +140,7 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
 
 
 def _warnings(
-    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[ControlMove]
+    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[Drift]
 ) -> Iterator[str]:
     yield from record.notes
     hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
@@ -203,8 +204,7 @@ def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
     if len(spots) > NAMED_SPOTS:
         between = sum(step.commits - 1 for step in spots)
         told = [
-            f"blind spots: {len(spots)} pairs of neighbours look alike, and of the {between} "
-            "commits"
+            f"blind spots: {len(spots)} pairs of neighbours look alike, and of {between} commits"
         ]
     for text in told:
         yield (

@@ -8,7 +8,6 @@ from coldrun.tasks.history.history_model import (
     ArmComparison,
     Comparison,
     RunPart,
-    change_part,
 )
 from coldrun.tasks.history.history_words import change_words, floor_words
 from coldrun.tasks.history.outcomes import MeasuredRun
@@ -136,9 +135,9 @@ def _compare_arm(
         status=judged.status,
         reasons=list(judged.reasons),
         clears_noise=judged.clears_noise,
-        measures={measure: change_part(found) for measure, found in judged.changes.items()},
-        up_tasks=list(change.up),
-        down_tasks=list(change.down),
+        measures=dict(judged.changes),
+        up_tasks=list(change.up_tasks),
+        down_tasks=list(change.down_tasks),
         noise=floor,
         differs_in=list(differs),
         sentence=f"{name}: {change_words(primary, change)}: {_status_words(judged, change)}; "

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from coldrun.tasks.history.history_lifecycle import Estimate
-from coldrun.tasks.history.history_model import History, HistoryPoint, HistoryStep, StepChange
+from coldrun.tasks.history.history_model import History, HistoryPoint, HistoryStep
 from coldrun.tasks.history.history_plan import Node, interleave_ends
 from coldrun.tasks.history.history_words import (
     floor_words,
@@ -28,7 +28,8 @@ from coldrun.tasks.report.document import (
     warning_lines,
 )
 from coldrun.tasks.report.run_words import p_words, panel_words
-from coldrun.tasks.stats.decomposition import ControlMove
+from coldrun.tasks.stats.decomposition import Change
+from coldrun.tasks.stats.drift import Drift
 
 SHOWN_TASKS = 12
 SUBJECT = 48
@@ -111,7 +112,7 @@ def moved_lines(
             yield Line(f"{name}{word}: {listed(tasks, most)}")
 
 
-def control_lines(controls: Iterable[ControlMove]) -> Iterator[Line]:
+def control_lines(controls: Iterable[Drift]) -> Iterator[Line]:
     """That no control moved, where one was judged."""
     found = list(controls)
     if found and all(control.verdict == "NO_DRIFT" for control in found):
@@ -191,7 +192,7 @@ def _step_cells(primary: str, step: HistoryStep, measures: list[str]) -> list[st
     ]
 
 
-def _moves(change: StepChange) -> str:
+def _moves(change: Change) -> str:
     if not change.up and not change.down:
         return "0"
     return f"{tasks_text(change.difference)} ({change.up}/{change.down})"

@@ -10,7 +10,8 @@ from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.gate_model import MeasurePart, Part
 from coldrun.tasks.judge.report_model import Counts, PanelPart, PointPart
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.stats.decomposition import Change, ControlMove, StepStatus, SumCheck
+from coldrun.tasks.stats.decomposition import Change, StepStatus, SumCheck
+from coldrun.tasks.stats.drift import Drift
 from coldrun.tasks.stats.pooled_noise import PooledFloor
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
@@ -24,46 +25,6 @@ class HistoryReport(Part):
     def to_json(self) -> str:
         """The report as indented JSON."""
         return self.model_dump_json(by_alias=True, indent=1)
-
-
-class StepChange(Part):
-    """How one measure of one arm moved between two points.
-
-    `difference`, `low` and `high` (95 %) are in tasks. `p` is one-sided in the direction of the
-    change; `holm_p` is p adjusted for all steps of the report.
-    """
-
-    up: int
-    down: int
-    difference: float
-    p: float
-    low: float
-    high: float
-    holm_p: float | None = None
-
-
-class ChangePart(StepChange):
-    """A change with the scores of both points as sums over their `n` tasks."""
-
-    before: float
-    after: float
-    n: int
-
-
-def step_change(change: Change, holm_p: float | None = None) -> StepChange:
-    """A change as a step of a history has it: tasks are counted."""
-    return StepChange(**_counted(change), holm_p=holm_p)
-
-
-def change_part(change: Change) -> ChangePart:
-    """A change as a comparison has it: tasks are counted."""
-    return ChangePart(**_counted(change), before=change.before, after=change.after, n=change.n)
-
-
-def _counted(change: Change) -> dict[str, Any]:
-    names = ("difference", "p", "low", "high")
-    values = {name: getattr(change, name) for name in names}
-    return {"up": len(change.up), "down": len(change.down), **values}
 
 
 class RunPart(Part):
@@ -87,7 +48,7 @@ class ArmComparison(Part):
     status: StepStatus
     reasons: list[str]
     clears_noise: bool
-    measures: dict[str, ChangePart]
+    measures: dict[str, Change]
     up_tasks: list[str]
     down_tasks: list[str]
     noise: PooledFloor | None
@@ -105,7 +66,7 @@ class Comparison(HistoryReport):
     panel_digest: str
     primary: str
     arms: list[ArmComparison]
-    controls: list[ControlMove]
+    controls: list[Drift]
     warnings: list[str]
 
 
@@ -152,15 +113,15 @@ class HistoryStep(Part):
     commits: int
     subject: str
     status: StepStatus
-    measures: dict[str, StepChange]
+    measures: dict[str, Change]
     up_tasks: list[str]
     down_tasks: list[str]
     reasons: list[str] = Field(default_factory=list)
     clears_noise: bool = False
     is_docs_only: bool = False
     wall_seconds: float | None = None
-    controls: list[ControlMove] = Field(default_factory=list)
-    others: dict[str, dict[str, StepChange]] = Field(default_factory=dict)
+    controls: list[Drift] = Field(default_factory=list)
+    others: dict[str, dict[str, Change]] = Field(default_factory=dict)
 
 
 class BlindSpot(Part):
@@ -201,6 +162,6 @@ class History(HistoryReport):
     steps: list[HistoryStep]
     sum: SumCheck | None
     noise: dict[str, PooledFloor | None]
-    closing_controls: list[ControlMove]
+    closing_controls: list[Drift]
     blind_spots: list[BlindSpot]
     warnings: list[str]

@@ -45,7 +45,7 @@ def change_words(measure: str, change: Change) -> str:
     return (
         f"{measure} {total_text(change.before)} → {total_text(change.after)} of {change.n} "
         f"({tasks_words(change.difference)} {interval_text(change.low, change.high)}, "
-        f"{len(change.up)} up, {len(change.down)} down, p = {p_words(change.p)})"
+        f"{change.up} up, {change.down} down, p = {p_words(change.p)})"
     )
 
 

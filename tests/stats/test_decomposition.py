@@ -77,14 +77,14 @@ def test_losses_count_like_gains() -> None:
     """A step down is judged by the same band and test."""
     step = _judge(_point(_scores(38)), _point(_scores(30)), _floor())
     assert (step.status, step.changes["hit@5"].difference) == ("changed", -8)
-    assert step.changes["hit@5"].down == tuple(f"t{number}" for number in range(30, 38))
+    assert step.changes["hit@5"].down_tasks == tuple(f"t{number}" for number in range(30, 38))
 
 
 def test_as_many_gains_as_losses_are_seen_by_their_number() -> None:
     """Ten up and ten down have a net of zero, and are no noise."""
     step = _judge(_point(_scores(20)), _point(_scores(20, start=10)), _floor())
     change = step.changes["hit@5"]
-    assert (len(change.up), len(change.down), change.difference) == (10, 10, 0)
+    assert (change.up, change.down, change.difference) == (10, 10, 0)
     assert step.status == "changed"
 
 
@@ -150,7 +150,7 @@ def test_fractional_scores_are_summed_and_tested_by_sign_flips() -> None:
     after = {f"t{n}": 0.5 + (0.25 if n < 8 else 0.1) for n in range(12)}
     change = compare_scores(before, after, seed=3)
     assert change.difference == pytest.approx(2.4)
-    assert len(change.up) == 12
+    assert change.up == 12
     assert change.p == pytest.approx(2**-12)
     assert change.low <= change.difference <= change.high
     assert clears_noise(change, None)
