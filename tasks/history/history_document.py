@@ -22,6 +22,7 @@ from coldrun.tasks.report.document import (
     Image,
     Line,
     Paragraph,
+    RowStyle,
     Table,
     lines,
     listed,
@@ -34,7 +35,7 @@ from coldrun.tasks.stats.drift import Drift
 SHOWN_TASKS = 12
 SUBJECT = 48
 
-_STEP_STYLES = {
+_STEP_STYLES: dict[str, RowStyle] = {
     "changed": "bold",
     "bundle": "doubtful",
     "unverified": "bad",
@@ -174,7 +175,7 @@ def _step_table(history: History) -> Table:
         rows=[_step_cells(history.primary, step, measures) for step in history.steps],
         text_columns=3,
         prose=[1],
-        styles=[_STEP_STYLES.get(step.status, "") for step in history.steps],  # type: ignore[misc]
+        styles=[_STEP_STYLES.get(step.status, "") for step in history.steps],
     )
 
 

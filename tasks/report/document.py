@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 Style = Literal["", "dim", "good", "doubtful", "bad"]
+RowStyle: TypeAlias = Style | Literal["bold"]
 
 
 class Code(str):
@@ -73,7 +74,7 @@ class Table:
     rows: Sequence[Sequence[str]]
     text_columns: int = 2
     prose: Collection[int] = ()
-    styles: Sequence[Style | Literal["bold"]] = ()
+    styles: Sequence[RowStyle] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +87,13 @@ class Image:
 
 Block: TypeAlias = Line | Paragraph | Heading | Table | Image
 Document: TypeAlias = Sequence[Block]
+
+
+def table_of(records: Iterable[Mapping[str, str]], *, text_columns: int = 2) -> Table:
+    """A table of at least one record; the keys of the first are the headers."""
+    found = list(records)
+    rows = [list(record.values()) for record in found]
+    return Table(headers=list(found[0]), rows=rows, text_columns=text_columns)
 
 
 def lines(texts: Iterable[str], style: Style = "", *, depth: int = 0) -> Iterator[Line]:

@@ -10,7 +10,7 @@ from coldrun.tasks.config import Config
 from coldrun.tasks.freeze.distribution import Distribution
 from coldrun.tasks.freeze.freeze_panel import FrozenResult
 from coldrun.tasks.lib.plain_text import counted, cut_text
-from coldrun.tasks.report.document import Block, Heading, Line, Table, lines, warning_lines
+from coldrun.tasks.report.document import Block, Heading, Line, lines, table_of, warning_lines
 
 SHOWN = 72
 """Characters of an answer that are shown."""
@@ -43,9 +43,15 @@ def frozen_document(config: Config, result: FrozenResult) -> Iterator[Block]:
         yield from _distribution_lines("in the sample", result.after)
     yield from warning_lines(result.warnings)
     yield Line(f"panel {result.lock['panel']['digest']}")
-    yield Table(
-        headers=["null", f"{config.primary} before sampling", "in the sample"],
-        rows=[[null.name, f"{null.before:.3f}", f"{null.after:.3f}"] for null in result.nulls],
+    yield table_of(
+        (
+            {
+                "null": null.name,
+                f"{config.primary} before sampling": f"{null.before:.3f}",
+                "in the sample": f"{null.after:.3f}",
+            }
+            for null in result.nulls
+        ),
         text_columns=1,
     )
 

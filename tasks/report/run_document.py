@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart, UsagePart
-from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.judge.gate_model import AgainstPart
+from coldrun.tasks.judge.report_model import ArmPart, Report
 from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words
@@ -17,9 +19,11 @@ from coldrun.tasks.report.document import (
     Heading,
     Line,
     Paragraph,
+    RowStyle,
     Style,
     Table,
     lines,
+    table_of,
     warning_lines,
 )
 from coldrun.tasks.report.first_screen import first_screen
@@ -29,12 +33,7 @@ from coldrun.tasks.report.terminal import print_document
 WIDEST_SCREEN = 100
 """Columns that the first screen takes of a wide terminal."""
 
-GATE_HEADERS = ["against", "role", "score", "Δ tasks", "95 %", "up", "down", "p", "Holm"]
-EFFECT_HEADERS = [
-    *("from → to", "tasks", "n", "kept", "gained", "regressed", "neither"),
-    *("Δ tasks", "95 %", "p", "Holm"),
-]
-
+_ROLE_STYLES: dict[str, RowStyle] = {"null": "dim", "candidate": "bold"}
 _VERDICT_STYLES: dict[str, Style] = {"measured": "good", "inconclusive": "doubtful"}
 _OUTCOME_STYLES: dict[str, Style] = {"beats_nulls": "good", "inconclusive": "doubtful"}
 _EVIDENCE_WORDS = {
@@ -91,12 +90,9 @@ def render_markdown(report: Report, *, stratum: str | None = None) -> str:
 def _details(report: Report) -> Iterator[Block]:
     """Where it comes from, the nulls and the arms, what they may claim, with every figure."""
     yield from _origin(report)
-    styles = {"null": "dim", "candidate": "bold"}
-    yield Table(
-        headers=words.arm_headers(report),
-        rows=[words.arm_cells(report, arm) for arm in report.arms],
-        styles=[styles.get(arm.role, "") for arm in report.arms],  # type: ignore[misc]
-    )
+    if report.arms:
+        arms = table_of(_arm_record(report, arm) for arm in report.arms)
+        yield replace(arms, styles=[_ROLE_STYLES.get(arm.role, "") for arm in report.arms])
     for gate in report.gates:
         style = _OUTCOME_STYLES.get(gate.outcome, "bad")
         yield Line(words.headline(report, gate), style, is_strong=True)
@@ -104,10 +100,9 @@ def _details(report: Report) -> Iterator[Block]:
         if gate.outcome != "refused":
             yield Paragraph(words.gate_line(report, gate))
             parts = [*gate.against, *gate.compared]
-            rows = [words.gate_cells(part, report.counts.tasks) for part in parts]
-            yield Table(headers=GATE_HEADERS, rows=rows)
-    yield from lines(usage_line(part) for part in report.usage)
-    yield from lines(ablation_line(report, part) for part in report.ablations)
+            yield table_of(_gate_record(part, report.counts.tasks) for part in parts)
+    yield from lines(_usage_line(part) for part in report.usage)
+    yield from lines(_ablation_line(report, part) for part in report.ablations)
     yield from _effects(report)
     if report.costs is not None:
         yield from cost_blocks(report, report.costs)
@@ -133,6 +128,57 @@ def _origin(report: Report) -> Iterator[Block]:
     if point:
         yield Line(("point ", Code(point.commit), " of ", Code(point.repo)))
         yield Line(("tree ", Code(point.tree)))
+
+
+def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
+    """One row of the table of arms: the primary with its interval, the other measures, and how it
+    answered. Counts that are zero for all arms are left out.
+    """
+    primary, *others = words.measure_names(report)
+    is_null = arm.role == "null"
+    score = arm.measures[primary]
+    count = "" if score.count is None else f" ({score.count})"
+    shown = f"{score.value:.3f}{count} [{score.low:.2f}, {score.high:.2f}]"
+    record = {
+        "arm": arm.name,
+        "role": arm.role,
+        f"{primary}, n = {report.counts.tasks}": (
+            words.withheld_word(report, arm) if arm.is_withheld else shown
+        ),
+    }
+    for name in others:
+        record[name] = "·" if arm.is_withheld else f"{arm.measures[name].value:.3f}"
+    for header, name in (("failures", "infra"), ("abstained",) * 2, ("degraded",) * 2):
+        if any(getattr(other, name) for other in report.arms):
+            record[header] = "" if is_null else str(getattr(arm, name))
+    if any(other.stability for other in report.arms):
+        record["stable"] = _stability(arm)
+    has_failed = arm.answer_seconds is None and arm.executed > 0
+    seconds = "failed" if has_failed else words.seconds_words(arm.answer_seconds)
+    return {**record, "s each": "" if is_null else seconds}
+
+
+def _stability(arm: ArmPart) -> str:
+    if arm.role == "null":
+        # a null gives the same answer each time; random and permuted are expectations
+        return "" if arm.kind in ("random", "permuted") else "1.000"
+    value = arm.stability.get("outcome_agreement")
+    return "" if value is None else f"{value:.3f}"
+
+
+def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:
+    """One row of the table of a candidate's comparisons."""
+    return {
+        "against": part.arm,
+        "role": part.role,
+        "score": "" if part.value is None else f"{part.value:.3f}",
+        "Δ tasks": f"{part.difference * n:+.1f}",
+        "95 %": words.interval_words(part.low, part.high, n),
+        "up": "–" if part.up is None else str(part.up),
+        "down": "–" if part.down is None else str(part.down),
+        "p": words.p_words(part.p),
+        "Holm": "" if part.holm_p is None else words.p_words(part.holm_p),
+    }
 
 
 def _stratum_blocks(report: Report, stratum: str | None) -> Iterator[Block]:
@@ -165,11 +211,10 @@ def _effects(report: Report) -> Iterator[Block]:
         f"effects at {report.primary}, paired by task; p is two-sided, Holm is over the "
         f"{counted(family, 'effect')} printed:"
     )
-    yield Table(headers=EFFECT_HEADERS, rows=[effect_cells(*effect) for effect in found])
+    yield table_of(_effect_record(*effect) for effect in found)
 
 
-def ablation_line(report: Report, part: AblationPart) -> str:
-    """What differs between the two arms, and what may be said of it."""
+def _ablation_line(report: Report, part: AblationPart) -> str:
     names = ", ".join(part.factors)
     if part.is_bundle:
         line = (
@@ -184,8 +229,7 @@ def ablation_line(report: Report, part: AblationPart) -> str:
     return line
 
 
-def usage_line(part: UsagePart) -> str:
-    """In how many tasks an arm used its component, and whether that is enough."""
+def _usage_line(part: UsagePart) -> str:
     share = part.used / part.n
     line = f"{part.arm}: used {part.component} in {part.used} of {counted(part.n, 'task')}"
     line += f" ({share:.0%}), {counted(part.events, 'use')}"
@@ -195,16 +239,18 @@ def usage_line(part: UsagePart) -> str:
     return f"{line}; {word}, {part.min_use_share:.0%} was declared"
 
 
-def effect_cells(names: str, component: str | None, effect: EffectPart) -> list[str]:
-    """One row of the table of effects."""
+def _effect_record(names: str, component: str | None, effect: EffectPart) -> dict[str, str]:
     where = {"all": "all", "used": f"{component} used", "unused": f"{component} not used"}
-    counts = (effect.n, effect.kept, effect.gained, effect.regressed, effect.residual)
-    return [
-        names,
-        where[effect.tasks],
-        *map(str, counts),
-        "–" if effect.difference is None else f"{effect.difference * effect.n:+.1f}",
-        words.interval_words(effect.low, effect.high, effect.n),
-        "–" if effect.p is None else words.p_words(effect.p),
-        "" if effect.holm_p is None else words.p_words(effect.holm_p),
-    ]
+    return {
+        "from → to": names,
+        "tasks": where[effect.tasks],
+        "n": str(effect.n),
+        "kept": str(effect.kept),
+        "gained": str(effect.gained),
+        "regressed": str(effect.regressed),
+        "neither": str(effect.residual),
+        "Δ tasks": "–" if effect.difference is None else f"{effect.difference * effect.n:+.1f}",
+        "95 %": words.interval_words(effect.low, effect.high, effect.n),
+        "p": "–" if effect.p is None else words.p_words(effect.p),
+        "Holm": "" if effect.holm_p is None else words.p_words(effect.holm_p),
+    }

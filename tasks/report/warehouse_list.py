@@ -14,13 +14,12 @@ from coldrun.tasks.config.gold_from import refuse_verdict
 from coldrun.tasks.judge.build_report import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import counted, one_line, times
-from coldrun.tasks.report.document import Block, Heading, Line, Table, lines
+from coldrun.tasks.report.document import Block, Heading, Line, lines, table_of
 from coldrun.tasks.report.run_words import short_digest
 from coldrun.tasks.run.find_captures import select_tasks
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 NO_RUNS = "no runs in {} yet; `coldrun try .` makes one"
-RUN_HEADERS = ["run", "name", "verdict", "executed", "replayed", "failures", "seconds", "point"]
 
 
 def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:
@@ -48,23 +47,25 @@ def runs_document(
     if not rows and not unfinished:
         yield Line(NO_RUNS.format(warehouse))
     if rows:
-        yield Table(headers=RUN_HEADERS, rows=list(map(_run_cells, rows)), text_columns=3)
+        yield table_of(map(_run_record, rows), text_columns=3)
     yield from lines(
         f"unfinished: {run_id} (continue with `coldrun run CONFIG --resume {run_id}`)"
         for run_id in unfinished
     )
 
 
-def _run_cells(row: Mapping[str, Any]) -> list[str]:
+def _run_record(row: Mapping[str, Any]) -> dict[str, str]:
     is_whole = row["status"] == "finished"
-    return [
-        row["run_id"],
-        row["name"],
-        row["verdict"] if is_whole else f"{row['verdict']} (interrupted)",
-        *(str(row[key]) for key in ("executed", "replayed", "infra")),
-        f"{row['wall_seconds']:.1f}",
-        (row["product_commit"] or "")[:12],
-    ]
+    return {
+        "run": row["run_id"],
+        "name": row["name"],
+        "verdict": row["verdict"] if is_whole else f"{row['verdict']} (interrupted)",
+        "executed": str(row["executed"]),
+        "replayed": str(row["replayed"]),
+        "failures": str(row["infra"]),
+        "seconds": f"{row['wall_seconds']:.1f}",
+        "point": (row["product_commit"] or "")[:12],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -574,9 +574,9 @@ def test_cost_tables_fit_eighty_columns(chats: Report) -> None:
     text = printed(chats, width=80)
     tables = text[text.index("what the arms used") : text.index("retry: 13 of 34 fewer")]
 
-    cells = [cell for row in pair_rows(chats, costs_of(chats)) for cell in row]
-    cells += [cell for row in used_rows(costs_of(chats)) for cell in row]
-    cells += [cell for row in cost_rows(costs_of(chats)) for cell in row]
+    cells = [cell for row in pair_rows(chats, costs_of(chats)) for cell in row.values()]
+    cells += [cell for row in used_rows(costs_of(chats)) for cell in row.values()]
+    cells += [cell for row in cost_rows(costs_of(chats)) for cell in row.values()]
     words = tables.split()
     assert all(word in words for cell in cells for word in cell.split())
 
