@@ -175,4 +175,4 @@ def _print_plan(
 
     nodes = build_nodes(commits)
     estimate = estimate_history(evaluation, warehouse, nodes)
-    outputs.show(plan_document(nodes, estimate), to_json=plan_values(nodes, estimate))
+    outputs.show(plan_document(nodes, estimate), plan_values(nodes, estimate))

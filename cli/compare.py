@@ -55,4 +55,4 @@ def command(
         key_differences=read_key_differences(warehouse, first.run_id, second.run_id),
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    outputs.show(comparison_document(found), to_json=found.to_json())
+    outputs.show(comparison_document(found), found.to_json())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -53,7 +52,7 @@ def command(
             document.append(Line(f"→ {check.next_step}", depth=1))
     values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    outputs.show(document, to_json=json.dumps(values, ensure_ascii=False, indent=1))
+    outputs.show(document, values)
     sys.exit(2 if has_failed else 0)
 
 

@@ -33,8 +33,8 @@ Examples:
 """,
 )
 @config_argument
-@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
-@click.option("--force", is_flag=True, help="Replace a lock that says something else.")
+@click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
+@click.option("--force", is_flag=True, help="Replace a lock that differs.")
 @report_options
 @warehouse_option
 @scratch_option

@@ -85,7 +85,7 @@ def report_history(history: History, *, outputs: Outputs, svg_file: str | None) 
     from coldrun.tasks.history.history_document import history_document
 
     chart = _beside(svg_file, outputs.markdown_file)
-    outputs.show(history_document(history, chart=chart), to_json=history.to_json())
+    outputs.show(history_document(history, chart=chart), history.to_json())
     if svg_file is not None:
         from coldrun.tasks.history.chart import history_chart
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from dataclasses import replace
@@ -170,7 +169,7 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
     values = [opening_values(found, openings, allowed=allowed) for found in openings]
     outputs.show(
         log_document(summary, openings, allowed=allowed),
-        to_json=json.dumps({"openings": values}, ensure_ascii=False, indent=1),
+        {"openings": values},
     )
 
 
@@ -210,5 +209,5 @@ def _tell(opened: OpenedPart, outputs: Outputs) -> None:
     values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
     outputs.show(
         [*opening_document(opening, openings, allowed=allowed), *lines(rows)],
-        to_json=json.dumps(values, ensure_ascii=False, indent=1),
+        values,
     )

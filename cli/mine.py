@@ -26,7 +26,7 @@ Examples:
 """,
 )
 @config_argument
-@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
+@click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
 @json_option("Also write the solvable tasks as JSON Lines; - for stdout.")
 @markdown_option
 @scratch_option
@@ -57,4 +57,4 @@ def command(
     result = freeze_panel(config, mined)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     tasks = panel_to_bytes(split_tasks(mined.tasks, config.split)[0]).decode("utf-8")
-    outputs.show(frozen_document(config, result), to_json=tasks.removesuffix("\n"))
+    outputs.show(frozen_document(config, result), tasks.removesuffix("\n"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import json
 import shlex
 import sys
 import warnings
@@ -192,8 +193,12 @@ class Outputs:
         notes = people_console(stderr=True)
         return self.people if self.people.is_live and notes.is_live else notes
 
-    def show(self, document: Iterable[Block], *, to_json: str) -> None:
+    def show(self, document: Iterable[Block], values: object) -> None:
         """Print a report for people, and write its machine-readable forms.
+
+        Args:
+            document: The report.
+            values: What its JSON holds, or that JSON as text.
 
         Raises:
             UsageError: A file cannot be written.
@@ -202,7 +207,11 @@ class Outputs:
 
         blocks = list(document)
         self.print(blocks)
-        self.write(to_json=to_json, to_markdown=to_markdown(blocks))
+        if not isinstance(values, str):
+            text = json.dumps(values, ensure_ascii=False, indent=1)
+            # lone surrogates, which no file takes, become the escapes of JSON
+            values = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        self.write(to_json=values, to_markdown=to_markdown(blocks))
 
     def print(self, document: Iterable[Block]) -> None:
         """Print a report for people alone."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -28,7 +27,7 @@ def command(
 ) -> None:
     """Compare several panels: their newest scores, each beside what the panel was used for.
 
-    A panel that a tool was developed on says less than one that nobody looked at. What each was
+    A panel that a tool was developed on says less than one that was never looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
     from coldrun.tasks.report.warehouse_list import list_panels, panels_document
@@ -36,5 +35,4 @@ def command(
     panels = list_panels(warehouse, name=name)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     values = {"panels": [asdict(panel) for panel in panels]}
-    to_json = json.dumps(values, ensure_ascii=False, indent=1)
-    outputs.show(panels_document(panels, warehouse), to_json=to_json)
+    outputs.show(panels_document(panels, warehouse), values)

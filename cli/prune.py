@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -76,7 +75,7 @@ def command(
         "freed_bytes": freed,
         "removed": [entry.to_values() for entry in gone],
     }
-    outputs.show(lines(sums), to_json=json.dumps(values, indent=1))
+    outputs.show(lines(sums), values)
 
 
 def _size_words(size: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -44,4 +43,4 @@ def command(
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     values = {"runs": rows, "unfinished": unfinished}
     document = runs_document(rows, unfinished, warehouse)
-    outputs.show(document, to_json=json.dumps(values, indent=1))
+    outputs.show(document, values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -78,4 +77,4 @@ def command(
             "answers": [row.to_values() for row in chosen],
         }
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    outputs.show(document, to_json=json.dumps(values, ensure_ascii=False, indent=1))
+    outputs.show(document, values)

@@ -67,7 +67,7 @@ def command(
         repository=_open_product(evaluation),
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    outputs.show(trend_document(trend), to_json=trend.to_json())
+    outputs.show(trend_document(trend), trend.to_json())
     if svg_file is not None:
         from coldrun.tasks.history.chart import trend_chart
 

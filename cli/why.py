@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict
 from pathlib import Path
 
@@ -59,4 +58,4 @@ def command(
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    outputs.show(why_document(found), to_json=json.dumps(asdict(found), indent=1))
+    outputs.show(why_document(found), asdict(found))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from coldrun.tasks.history.history_lifecycle import Estimate
 from coldrun.tasks.history.history_model import History, HistoryPoint, HistoryStep
@@ -236,11 +236,11 @@ def plan_document(nodes: Sequence[Node], estimate: Estimate) -> Iterator[Line]:
         )
 
 
-def plan_values(nodes: Sequence[Node], estimate: Estimate) -> str:
-    """The plan as JSON."""
+def plan_values(nodes: Sequence[Node], estimate: Estimate) -> dict[str, Any]:
+    """The plan as JSON values."""
     distinct = [node for node in nodes if not node.is_repeated]
     points = [distinct[place] for place in interleave_ends(len(distinct))]
-    values = {
+    return {
         "schema": 1,
         "commits": sum(len(node.commits) for node in nodes),
         "points": [
@@ -251,4 +251,3 @@ def plan_values(nodes: Sequence[Node], estimate: Estimate) -> str:
         "seconds_per_point": estimate.seconds_per_point,
         "estimated_seconds": estimate.seconds,
     }
-    return json.dumps(values, indent=1)

@@ -125,7 +125,7 @@ class HistoryStep(Part):
 
 
 class BlindSpot(Part):
-    """Neighbouring points that look alike, with commits between them that nobody measured."""
+    """Neighbouring points that look alike, with unmeasured commits between them."""
 
     from_: str = Field(alias="from")
     to: str

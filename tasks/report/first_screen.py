@@ -166,7 +166,7 @@ def _is_counted(measure: str) -> bool:
 
 
 def _amount(report: Report, measure: str, value: float) -> str:
-    """A score in questions, or as a mean where it is no share of them."""
+    """A score in questions, or as a mean where tasks score fractions."""
     if not _is_counted(measure):
         return f"{value:.2f}"
     return f"{value * report.counts.tasks:.1f}".removesuffix(".0")

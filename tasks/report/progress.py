@@ -22,7 +22,7 @@ from coldrun.tasks.run.execute import Progress
 PLAIN_EVERY_SECONDS = 10.0
 REFRESHES_PER_SECOND = 8
 SHORTEST_BAR, LONGEST_BAR = 8, 40
-"""Columns of the bar; where there is no room for the shortest, there is none."""
+"""Columns of the bar; it is left out where the shortest does not fit."""
 
 DELETE_ROWS = Segment("\x1b[9M", None, [(ControlType.ERASE_IN_LINE, 9)])
 """From the cursor on; erasing all below would, in tmux, push it into what was scrolled out."""
@@ -63,7 +63,7 @@ def show_progress(console: PeopleConsole) -> Iterator[Display]:
 class Work:
     """What is known of the work: its phase, since when, and the answers since it began to ask.
 
-    One thread draws it while others change it: whoever reads a field twice reads it once.
+    One thread draws it while others change it, so each reader reads a field once.
     """
 
     phase: str = "starting"
