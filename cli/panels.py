@@ -30,7 +30,8 @@ def command(
     A panel that a tool was developed on says less than one that was never looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from coldrun.tasks.report.warehouse_list import list_panels, panels_document
+    from coldrun.tasks.judge.warehouse_list import list_panels
+    from coldrun.tasks.report.warehouse_document import panels_document
 
     panels = list_panels(warehouse, name=name)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)

@@ -36,7 +36,8 @@ def command(
     warehouse: Path,
 ) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
-    from coldrun.tasks.report.warehouse_list import list_runs, list_unfinished, runs_document
+    from coldrun.tasks.judge.warehouse_list import list_runs, list_unfinished
+    from coldrun.tasks.report.warehouse_document import runs_document
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)

@@ -54,7 +54,8 @@ def command(
     the components that differ: why an answer was replayed, or why it could not be.
     """
     del scratch
-    from coldrun.tasks.report.key_differences import explain_answer, why_document
+    from coldrun.tasks.report.answer_document import why_document
+    from coldrun.tasks.run.key_differences import explain_answer
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)

@@ -23,14 +23,12 @@ from coldrun.tasks.stats.decomposition import (
 )
 from coldrun.tasks.stats.pooled_noise import PooledFloor
 
-Floors = Mapping[str, PooledFloor | None]
-
 
 def compare_runs(
     before: MeasuredRun,
     after: MeasuredRun,
     *,
-    floors: Floors,
+    floors: Mapping[str, PooledFloor | None],
     key_differences: Mapping[str, Sequence[str]],
 ) -> Comparison:
     """Compare two runs.
@@ -45,28 +43,24 @@ def compare_runs(
         UsageError: They asked different panels or measures, or have no arm in common.
     """
     _refuse_unlike(before, after)
-    primary = before.measures[0]
-    shared = [name for name in after.outcome.arms if name in before.outcome.arms]
+    seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
+    yardstick = Yardstick(primary=before.measures[0], floors=floors, seed=seed)
     arms = [
-        _compare_arm(
-            name,
-            before,
-            after,
-            primary=primary,
-            floors=floors,
-            differs=key_differences.get(name, ()),
-        )
-        for name in shared
+        _compare_arm(name, before, after, yardstick, key_differences.get(name, ()))
+        for name in after.outcome.arms
+        if name in before.outcome.arms
     ]
-    moves = judge_controls(before.outcome, after.outcome, measure=primary, floors=floors)
+    judged = [arm for arm in arms if arm.role == "candidate"] or arms[:1]
     return Comparison(
-        verdict=_verdict(arms),
+        verdict=" · ".join(arm.sentence for arm in judged),
         before=_run_part(before),
         after=_run_part(after),
         panel_digest=before.panel_digest,
-        primary=primary,
+        primary=yardstick.primary,
         arms=arms,
-        controls=list(moves),
+        controls=list(
+            judge_controls(before.outcome, after.outcome, measure=yardstick.primary, floors=floors)
+        ),
         warnings=list(_warnings(before, after)),
     )
 
@@ -97,21 +91,18 @@ def _refuse_unlike(before: MeasuredRun, after: MeasuredRun) -> None:
             f"{pair} have different measures ({', '.join(before.measures)} and "
             f"{', '.join(after.measures)}); run both with the same [measure]"
         )
-    if not set(before.outcome.arms) & set(after.outcome.arms):
+    shared = sorted(set(before.outcome.arms) & set(after.outcome.arms))
+    if not shared:
         raise UsageError(
             f"{pair} have no arm in common ({', '.join(before.outcome.arms)} and "
             f"{', '.join(after.outcome.arms)}); `coldrun report` shows each by itself"
         )
-    trials = [
-        name
-        for name in sorted(set(before.outcome.arms) & set(after.outcome.arms))
-        if before.manifest.trials[name] != after.manifest.trials[name]
-    ]
-    if trials:
+    trials = before.manifest.trials, after.manifest.trials
+    unlike = [name for name in shared if trials[0][name] != trials[1][name]]
+    if unlike:
         raise UsageError(
-            f"{pair} asked {', '.join(trials)} a different number of times (trials "
-            f"{before.manifest.trials[trials[0]]} and {after.manifest.trials[trials[0]]}); "
-            "run both with the same --trials"
+            f"{pair} asked {', '.join(unlike)} a different number of times (trials "
+            f"{trials[0][unlike[0]]} and {trials[1][unlike[0]]}); run both with the same --trials"
         )
 
 
@@ -119,16 +110,12 @@ def _compare_arm(
     name: str,
     before: MeasuredRun,
     after: MeasuredRun,
-    *,
-    primary: str,
-    floors: Floors,
+    yardstick: Yardstick,
     differs: Sequence[str],
 ) -> ArmComparison:
-    seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
-    yardstick = Yardstick(primary=primary, floors=floors, seed=seed)
     judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
-    change = judged.changes[primary]
-    floor = floors.get(name)
+    change = judged.changes[yardstick.primary]
+    floor = yardstick.floors.get(name)
     return ArmComparison(
         arm=name,
         role=after.outcome.arms[name].role,
@@ -140,8 +127,10 @@ def _compare_arm(
         down_tasks=list(change.down_tasks),
         noise=floor,
         differs_in=list(differs),
-        sentence=f"{name}: {change_words(primary, change)}: {_status_words(judged, change)}; "
-        f"{floor_words(floor)}",
+        sentence=(
+            f"{name}: {change_words(yardstick.primary, change)}: {_status_words(judged, change)}; "
+            f"{floor_words(floor)}"
+        ),
     )
 
 
@@ -159,11 +148,6 @@ def _status_words(judged: StepJudgement, change: Change) -> str:
             return "worse"
         case _:
             return "other tasks solved, as many as before"
-
-
-def _verdict(arms: Sequence[ArmComparison]) -> str:
-    judged = [arm for arm in arms if arm.role == "candidate"] or list(arms[:1])
-    return " · ".join(arm.sentence for arm in judged)
 
 
 def _warnings(before: MeasuredRun, after: MeasuredRun) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""The answers of a run one by one: query, gold, answer, and why it missed."""
+"""The answers of a run one by one, and why one of them was executed or replayed."""
 
 from __future__ import annotations
 
@@ -6,13 +6,17 @@ from collections.abc import Iterator, Sequence
 
 from coldrun.tasks.judge.answer_rows import AnswerRow, count_arm_misses
 from coldrun.tasks.judge.misses import NAMES_GOLD
-from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.lib.plain_text import counted, cut_text
 from coldrun.tasks.report.document import Block, Code, Heading, Line, Paragraph
 from coldrun.tasks.report.run_words import panel_words
+from coldrun.tasks.run.key_differences import Explanation, OtherAnswer
 from coldrun.tasks.run.run_record import RunRecord
 
 SHOWN_ITEMS = 8
 """Items of an answer that people see; more where the first right one comes later."""
+
+SHOWN_VALUE = 160
+"""Characters of a key component that are shown."""
 
 
 def answers_title(record: RunRecord) -> Heading:
@@ -92,3 +96,42 @@ def _headline(row: AnswerRow) -> str:
     trial = f" trial {row.trial}" if row.trial else ""
     flag = ", the query names a gold file" if row.names_gold else ""
     return f"{row.task_id} · {row.arm}{trial}: {how}{flag}"
+
+
+# --- why an answer was executed or replayed -------------------------------------------------------
+
+
+def why_document(found: Explanation) -> Iterator[Line]:
+    """The explanation in sentences."""
+    how = f"executed on {found.captured_at}"
+    if found.evidence == "replayed":
+        how = f"replayed from run {found.source_run_id}, where it was {how}"
+    yield Line(f"{found.arm} on {found.task_id} in run {found.run_id}: {how}")
+    if found.status == "infra":
+        yield Line(f"the tool failed ({found.reason}): such an answer is never reused", depth=1)
+    if not found.is_identified:
+        yield Line(
+            "coldrun cannot identify what answers for this arm: such an answer is never reused",
+            depth=1,
+        )
+    yield Line(("key ", Code(found.key)), depth=1)
+    if not found.others:
+        yield Line("no other run asked this question of this arm", depth=1)
+    for other in found.others:
+        yield Line(_other_words(other, is_identified=found.is_identified), depth=1)
+        for difference in other.differences if other.status != "infra" else ():
+            for where, value in (("here: ", difference.here), ("there:", difference.there)):
+                shown = cut_text(value, SHOWN_VALUE)
+                yield Line(f"{difference.component} {where} {shown}", depth=2)
+
+
+def _other_words(other: OtherAnswer, *, is_identified: bool) -> str:
+    head = f"run {other.run_id} ({other.evidence} {other.captured_at})"
+    if other.status == "infra":
+        return f"{head}: failed there, nothing to reuse"
+    if other.differences:
+        names = ", ".join(difference.component for difference in other.differences)
+        return f"{head}: another key, {names} differ"
+    if not is_identified:
+        return f"{head}: same key, which does not identify what answered"
+    return f"{head}: same key, a hit for --reuse"

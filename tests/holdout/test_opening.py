@@ -18,9 +18,10 @@ from coldrun.tasks.holdout.ledger import adopt_openings, hold_ledger, read_ledge
 from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.judge.warehouse_list import list_panels
 from coldrun.tasks.lib.errors import ColdrunError, LedgerError, LockError, UsageError
 from coldrun.tasks.report.markdown import to_markdown
-from coldrun.tasks.report.warehouse_list import list_panels, panels_document
+from coldrun.tasks.report.warehouse_document import panels_document
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
 from tests.evaluations import CONFIG, ROOT, EvaluationLab

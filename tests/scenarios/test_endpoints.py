@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.report.key_differences import explain_answer, why_document
+from coldrun.tasks.report.answer_document import why_document
 from coldrun.tasks.report.markdown import to_markdown
 from coldrun.tasks.run.execute import Progress, execute_shard
+from coldrun.tasks.run.key_differences import explain_answer
 from tests.evaluations import EvaluationLab, arm_of
 from tests.holdouts import build_garden
 from tests.services import SERVICE, Service, run_service

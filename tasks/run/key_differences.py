@@ -9,15 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.lib.plain_text import cut_text
-from coldrun.tasks.report.document import Code, Line
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 _COPIED = ("key", "evidence", "status", "reason", "source_run_id", "is_identified")
-
-SHOWN_VALUE = 160
-"""Characters of a key component that are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,42 +80,6 @@ def explain_answer(warehouse: Path, run: str, *, task_id: str, arm: str, trial: 
         **{name: mine[name] for name in _COPIED},
         others=tuple(_compare(mine, row) for row in rows if row["run_id"] != run_id),
     )
-
-
-def why_document(found: Explanation) -> Iterator[Line]:
-    """The explanation in sentences."""
-    how = f"executed on {found.captured_at}"
-    if found.evidence == "replayed":
-        how = f"replayed from run {found.source_run_id}, where it was {how}"
-    yield Line(f"{found.arm} on {found.task_id} in run {found.run_id}: {how}")
-    if found.status == "infra":
-        yield Line(f"the tool failed ({found.reason}): such an answer is never reused", depth=1)
-    if not found.is_identified:
-        yield Line(
-            "coldrun cannot identify what answers for this arm: such an answer is never reused",
-            depth=1,
-        )
-    yield Line(("key ", Code(found.key)), depth=1)
-    if not found.others:
-        yield Line("no other run asked this question of this arm", depth=1)
-    for other in found.others:
-        yield Line(_other_words(other, is_identified=found.is_identified), depth=1)
-        for difference in other.differences if other.status != "infra" else ():
-            for where, value in (("here: ", difference.here), ("there:", difference.there)):
-                shown = cut_text(value, SHOWN_VALUE)
-                yield Line(f"{difference.component} {where} {shown}", depth=2)
-
-
-def _other_words(other: OtherAnswer, *, is_identified: bool) -> str:
-    head = f"run {other.run_id} ({other.evidence} {other.captured_at})"
-    if other.status == "infra":
-        return f"{head}: failed there, nothing to reuse"
-    if other.differences:
-        names = ", ".join(difference.component for difference in other.differences)
-        return f"{head}: another key, {names} differ"
-    if not is_identified:
-        return f"{head}: same key, which does not identify what answered"
-    return f"{head}: same key, a hit for --reuse"
 
 
 def _compare(mine: Mapping[str, Any], row: Mapping[str, Any]) -> OtherAnswer:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,13 +13,9 @@ from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.config.gold_from import refuse_verdict
 from coldrun.tasks.judge.build_report import null_means
 from coldrun.tasks.lib.errors import ConfigError
-from coldrun.tasks.lib.plain_text import counted, one_line, times
-from coldrun.tasks.report.document import Block, Heading, Line, lines, table_of
-from coldrun.tasks.report.run_words import short_digest
+from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.run.find_captures import select_tasks
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
-
-NO_RUNS = "no runs in {} yet; `coldrun try .` makes one"
 
 
 def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:
@@ -37,35 +33,6 @@ def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[d
 def list_unfinished(warehouse: Path) -> list[str]:
     """The ids of the runs that can be continued, oldest first."""
     return sorted(path.parent.name for path in (warehouse / "captures").glob("*/run.json"))
-
-
-def runs_document(
-    rows: Sequence[Mapping[str, Any]], unfinished: Sequence[str], warehouse: Path
-) -> Iterator[Block]:
-    """The runs as a table, and how to continue those that did not end."""
-    yield Heading("Runs", is_page_only=True)
-    if not rows and not unfinished:
-        yield Line(NO_RUNS.format(warehouse))
-    if rows:
-        yield table_of(map(_run_record, rows), text_columns=3)
-    yield from lines(
-        f"unfinished: {run_id} (continue with `coldrun run CONFIG --resume {run_id}`)"
-        for run_id in unfinished
-    )
-
-
-def _run_record(row: Mapping[str, Any]) -> dict[str, str]:
-    is_whole = row["status"] == "finished"
-    return {
-        "run": row["run_id"],
-        "name": row["name"],
-        "verdict": row["verdict"] if is_whole else f"{row['verdict']} (interrupted)",
-        "executed": str(row["executed"]),
-        "replayed": str(row["replayed"]),
-        "failures": str(row["infra"]),
-        "seconds": f"{row['wall_seconds']:.1f}",
-        "point": (row["product_commit"] or "")[:12],
-    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,37 +88,6 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
         [name, name],
     )
     return [line for row in rows if (line := _line(connection, row)) is not None]
-
-
-def panels_document(panels: Sequence[PanelLine], warehouse: Path) -> Iterator[Block]:
-    """Each panel: what it is, what it was used for, what its newest run found."""
-    yield Heading("Panels", is_page_only=True)
-    if not panels:
-        yield Line(NO_RUNS.format(warehouse))
-    for panel in panels:
-        yield Line(
-            f"{panel.name} {short_digest(panel.digest)} · {counted(panel.tasks, 'task')} · "
-            f"{counted(panel.runs, 'run')} · newest {panel.newest_run} of {panel.newest_at}: "
-            f"{panel.verdict}"
-        )
-        yield Line(f"used for: {'; '.join(panel.uses) or 'not declared'}", depth=1)
-        if panel.sealed:
-            sealed = counted(panel.sealed, "task")
-            yield Line(f"sealed: {sealed}, {_opening_words(panel)}", depth=1)
-        scores = [
-            f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
-            for score in panel.scores
-        ]
-        yield Line(f"{panel.primary}: {', '.join(scores) or 'no arm'}", depth=1)
-
-
-def _opening_words(panel: PanelLine) -> str:
-    if panel.openings is None:
-        return f"asked {times(panel.fruitless)} before that run, whether or not anything came back"
-    opened = f"opened {times(panel.openings)} before that run"
-    if not panel.fruitless:
-        return opened
-    return f"{opened}; interrupted or failed {times(panel.fruitless)}"
 
 
 def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
