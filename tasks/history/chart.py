@@ -5,12 +5,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from coldrun.tasks.history.history_model import History, HistoryPoint, ScorePart
+from coldrun.tasks.history.history_model import History
 from coldrun.tasks.history.history_words import tasks_text
-from coldrun.tasks.history.score_trend import Trend, TrendPoint
+from coldrun.tasks.history.score_trend import Trend, TrendPoint, TrendStep
 from coldrun.tasks.lib.plain_text import counted
 
 WIDTH_PER_POINT = 46
@@ -18,108 +17,78 @@ MIN_WIDTH, MAX_WIDTH = 320, 1400
 HEIGHT = 300
 INK, FAINT = "#1f2328", "#8c959f"
 UP, DOWN = "#1a7f37", "#cf222e"
-MARKED = ("changed", "bundle")
-"""Steps of this status are marked."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    """What a chart shows.
-
-    Attributes:
-        points: The points on the axis, oldest first.
-        scores: By place of a point, the score of each arm.
-        title: The title.
-        subtitle: The line below it.
-        measure: The measure, for the axis.
-        first: The arm that is looked at: drawn strong, the others faint.
-        steps: By place of its end, the difference of each step to mark, in tasks.
-        rules: Horizontal lines by name: bars, the null line.
-        gaps: Places of points that could not be measured.
-    """
-
-    points: Sequence[HistoryPoint | TrendPoint]
-    scores: Mapping[int, Mapping[str, ScorePart]]
-    title: str
-    subtitle: str
-    measure: str
-    first: str
-    steps: Mapping[int, float]
-    rules: Mapping[str, float] = field(default_factory=dict)
-    gaps: Sequence[int] = ()
-
-    @property
-    def rows(self) -> list[dict[str, Any]]:
-        """One arm at one point each."""
-        return [
-            {
-                "place": place,
-                "commit": self.points[place].commit[:12],
-                "subject": self.points[place].subject,
-                "arm": arm,
-                **part.model_dump(include={"value", "low", "high"}),
-            }
-            for place, arms in self.scores.items()
-            for arm, part in arms.items()
-        ]
-
-
-def history_chart(history: History) -> str:
-    """The arms' primary measure over the measured points, as SVG; steps are marked by status."""
-    primary, points = history.primary, list(enumerate(history.points))
-    places = {point.commit: place for place, point in points}
-    return _render(
-        _Content(
-            points=history.points,
-            scores={
-                place: {arm: scores[primary] for arm, scores in point.arms.items()}
-                for place, point in points
-                if point.status == "measured"
-            },
-            title=f"{history.name}: {primary} of {history.arm}",
-            subtitle=f"{counted(history.counts.tasks, 'task')}, 95 % intervals; only steps that "
-            "clear the noise floor are marked (tasks)",
-            measure=primary,
-            first=history.arm,
-            steps={
-                places[step.to]: step.measures[primary].difference
-                for step in history.steps
-                if step.status in MARKED
-            },
-            gaps=[place for place, point in points if point.status == "failed"],
-        )
-    )
 
 
 def trend_chart(trend: Trend) -> str:
     """The trend as SVG."""
-    places = {point.commit: place for place, point in enumerate(trend.points)}
     return _render(
-        _Content(
-            points=trend.points,
-            scores={place: point.arms for place, point in enumerate(trend.points)},
-            title=f"{trend.name}: {trend.measure}",
-            subtitle=f"{counted(trend.n, 'task')}, 95 % intervals of {trend.arm}; only steps "
-            "that a paired test supports are marked (tasks)",
-            measure=trend.measure,
-            first=trend.arm,
-            steps={
-                places[step.to]: step.difference
-                for step in trend.steps
-                if step.arm == trend.arm and step.status in MARKED
-            },
-            rules=trend.rules,
-        )
+        trend,
+        title=f"{trend.name}: {trend.measure}",
+        subtitle=f"{counted(trend.n, 'task')}, 95 % intervals of {trend.arm}; only steps that a "
+        "paired test supports are marked (tasks)",
     )
 
 
-def _render(content: _Content) -> str:
+def history_chart(history: History) -> str:
+    """The arms' primary measure over the measured points, as SVG; steps are marked by status."""
+    primary = history.primary
+    points = [
+        TrendPoint(
+            commit=point.commit,
+            subject=point.subject,
+            committed_at=point.committed_at,
+            evidence={},
+            run_ids={},
+            arms={arm: scores[primary] for arm, scores in point.arms.items()}
+            if point.status == "measured"
+            else {},
+        )
+        for point in history.points
+    ]
+    steps = [
+        TrendStep(
+            arm=history.arm,
+            from_=step.from_,
+            to=step.to,
+            status=step.status,
+            up=step.measures[primary].up,
+            down=step.measures[primary].down,
+            difference=step.measures[primary].difference,
+            p=step.measures[primary].p,
+            reasons=step.reasons,
+        )
+        for step in history.steps
+    ]
+    return _render(
+        Trend(
+            name=history.name,
+            panel_digest=history.panel.digest,
+            measure=primary,
+            arm=history.arm,
+            n=history.counts.tasks,
+            points=points,
+            steps=steps,
+            rules={},
+            warnings=[],
+        ),
+        title=f"{history.name}: {primary} of {history.arm}",
+        subtitle=f"{counted(history.counts.tasks, 'task')}, 95 % intervals; only steps that clear "
+        "the noise floor are marked (tasks)",
+        gaps=[at for at, point in enumerate(history.points) if point.status == "failed"],
+    )
+
+
+def _render(trend: Trend, *, title: str, subtitle: str, gaps: Sequence[int] = ()) -> str:
+    """Draw the arms over the points, the steps of the first arm, and the rules.
+
+    `gaps` are the places of points that could not be measured.
+    """
     import altair as alt
     import vl_convert
 
-    count = len(content.points)
+    count = len(trend.points)
     width = min(MAX_WIDTH, max(MIN_WIDTH, WIDTH_PER_POINT * count))
-    labels = [point.commit[:7] for point in content.points]
+    labels = [point.commit[:7] for point in trend.points]
     x = alt.X(
         "place:Q",
         title=None,
@@ -134,17 +103,15 @@ def _render(content: _Content) -> str:
         ),
     )
     layers = [
-        *_rule_layers(alt, content.rules, width),
-        *_gap_layers(alt, content.gaps, x),
-        *_mark_layers(alt, content.steps, x),
-        *_arm_layers(alt, content, x),
+        *_rule_layers(alt, trend.rules, width),
+        *_gap_layers(alt, gaps, x),
+        *_mark_layers(alt, trend, x),
+        *_arm_layers(alt, trend, x),
     ]
-    title = alt.TitleParams(
-        content.title, subtitle=content.subtitle, anchor="start", color=INK, offset=16
-    )
+    head = alt.TitleParams(title, subtitle=subtitle, anchor="start", color=INK, offset=16)
     chart = (
         alt.layer(*layers)
-        .properties(width=width, height=HEIGHT, title=title)
+        .properties(width=width, height=HEIGHT, title=head)
         .configure_view(stroke=None)
         .configure_legend(symbolOpacity=1)
         .configure_axis(labelColor=INK, titleColor=INK, gridColor="#eaeef2")
@@ -152,16 +119,26 @@ def _render(content: _Content) -> str:
     return str(vl_convert.vegalite_to_svg(chart.to_dict()))
 
 
-def _arm_layers(alt: Any, content: _Content, x: Any) -> list[Any]:
+def _arm_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
     """A line and points for every arm; intervals for the first alone, which would cover others."""
-    rows = content.rows
+    rows = [
+        {
+            "place": place,
+            "commit": point.commit[:12],
+            "subject": point.subject,
+            "arm": arm,
+            **part.model_dump(include={"value", "low", "high"}),
+        }
+        for place, point in enumerate(trend.points)
+        for arm, part in point.arms.items()
+    ]
     arms = list(dict.fromkeys(row["arm"] for row in rows))
-    arms.sort(key=lambda arm: arm != content.first)
-    highest = max([0.1, *(row["high"] for row in rows), *content.rules.values()])
+    arms.sort(key=lambda arm: arm != trend.arm)
+    highest = max([0.1, *(row["high"] for row in rows), *trend.rules.values()])
     top = min(1.0, math.ceil(highest * 10) / 10)  # all that is drawn, up to the next tenth
-    y = alt.Y("value:Q", title=content.measure, scale=alt.Scale(domain=[0, top]))
+    y = alt.Y("value:Q", title=trend.measure, scale=alt.Scale(domain=[0, top]))
     color = alt.Color("arm:N", sort=arms, title="arm")
-    is_first = alt.datum.arm == content.first
+    is_first = alt.datum.arm == trend.arm
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=color)
     return [
         base.mark_line().encode(
@@ -199,13 +176,19 @@ def _rule_layers(alt: Any, rules: Mapping[str, float], width: int) -> list[Any]:
     ]
 
 
-def _mark_layers(alt: Any, steps: Mapping[int, float], x: Any) -> list[Any]:
-    if not steps:
-        return []
+def _mark_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
+    places = {point.commit: place for place, point in enumerate(trend.points)}
     values = [
-        {"place": place, "text": tasks_text(gain), "color": UP if gain > 0 else DOWN}
-        for place, gain in steps.items()
+        {
+            "place": places[step.to],
+            "text": tasks_text(step.difference),
+            "color": UP if step.difference > 0 else DOWN,
+        }
+        for step in trend.steps
+        if step.arm == trend.arm and step.status in ("changed", "bundle")
     ]
+    if not values:
+        return []
     color = alt.Color("color:N", scale=None)
     chart = alt.Chart(alt.Data(values=values)).encode(x=x, color=color)
     return [
