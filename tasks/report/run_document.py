@@ -122,9 +122,9 @@ def _origin(report: Report) -> Iterator[Block]:
     yield from lines(
         [words.run_line(report), words.panel_line(report), words.distribution_line(report)]
     )
-    yield Line(("panel ", Code(panel.digest)))
-    if panel.base:
-        yield Line(("base ", Code(panel.base), ", head ", Code(panel.head or "")))
+    for name, digest in (("panel", panel.digest), ("base", panel.base), ("head", panel.head)):
+        if digest:
+            yield Line((f"{name} ", Code(digest)))
     if point:
         yield Line(("point ", Code(point.commit), " of ", Code(point.repo)))
         yield Line(("tree ", Code(point.tree)))
