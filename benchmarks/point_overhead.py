@@ -167,7 +167,7 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     with (
         use_server(require_server(print), verbose=False),
         serving(
-            {evaluation.frozen.name: evaluation.config_path},
+            {name: evaluation.config_path},
             warehouse=root / "data",
             scratch=root / "scratch",
         ),

@@ -157,18 +157,10 @@ def command(
 
 
 def _print_plan(request: HistoryRequest, outputs: Outputs) -> None:
+    from coldrun.tasks.history.history_document import plan_document, plan_values
     from coldrun.tasks.history.history_lifecycle import estimate_history
     from coldrun.tasks.history.history_plan import build_nodes
-    from coldrun.tasks.history.render_plan import plan_lines, plan_values
-    from coldrun.tasks.report.markdown import bullets
 
     nodes = build_nodes(request.commits)
     estimate = estimate_history(request.evaluation, request.warehouse, nodes)
-    lines = list(plan_lines(nodes, estimate))
-    console = outputs.people
-    for line in lines:
-        console.print(line, soft_wrap=True, markup=False)
-    outputs.write(
-        to_json=plan_values(nodes, estimate),
-        to_markdown="\n".join(bullets(lines)),
-    )
+    outputs.show(plan_document(nodes, estimate), plan_values(nodes, estimate))

@@ -35,8 +35,8 @@ def command(
     same measures. Nothing is executed; the exit code is 0 whatever the outcome.
     """
     from coldrun.tasks.history.comparison import compare_runs
+    from coldrun.tasks.history.comparison_document import comparison_document
     from coldrun.tasks.history.outcomes import read_floors, read_key_differences, read_run
-    from coldrun.tasks.history.render_compare import comparison_markdown, print_comparison
 
     first, second = read_run(warehouse, before), read_run(warehouse, after)
     primary = first.measures[0]
@@ -55,8 +55,4 @@ def command(
         key_differences=read_key_differences(warehouse, first.run_id, second.run_id),
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    print_comparison(found, outputs.people)
-    outputs.write(
-        to_json=found.to_json(),
-        to_markdown=comparison_markdown(found),
-    )
+    outputs.show(comparison_document(found), found.to_json())

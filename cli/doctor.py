@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 from collections.abc import Iterator
@@ -20,10 +19,11 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from coldrun.tasks.report.document import Style
     from coldrun.tasks.run.machine_checks import Check
 
 ROOT = Path(__file__).resolve().parent.parent
-STYLES = {"ok": "green", "warning": "yellow", "failed": "bold red"}
+STYLES: dict[str, Style] = {"ok": "good", "warning": "doubtful", "failed": "bad"}
 
 
 @click.command("doctor", epilog="Example: coldrun doctor --json -")
@@ -39,29 +39,20 @@ def command(
     Each problem comes with the next step. Starts nothing and changes nothing. Exit code 0 unless
     something has failed (2).
     """
-    from rich.text import Text
-
-    from coldrun.tasks.report.markdown import outline
+    from coldrun.tasks.report.document import Line
     from coldrun.tasks.run.machine_checks import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
     checks += _check_server()
     has_failed = any(check.status == "failed" for check in checks)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    lines = []
+    document = []
     for check in checks:
-        words = Text(f"{check.status:8}", style=STYLES[check.status])
-        console.print(words + Text(f" {check.name}: {check.found}"), soft_wrap=True)
-        lines.append(f"{check.status}: {check.name}: {check.found}")
+        document.append(Line(f"{check.status}: {check.name}: {check.found}", STYLES[check.status]))
         if check.next_step is not None:
-            console.print(Text(f"          → {check.next_step}"), soft_wrap=True)
-            lines.append(f"  → {check.next_step}")
+            document.append(Line(f"→ {check.next_step}", depth=1))
     values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
-    outputs.write(
-        to_json=json.dumps(values, ensure_ascii=False, indent=1),
-        to_markdown="\n".join(outline(lines)),
-    )
+    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
+    outputs.show(document, values)
     sys.exit(2 if has_failed else 0)
 
 

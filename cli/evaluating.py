@@ -183,8 +183,7 @@ def print_report_outputs(
     Raises:
         UsageError: The run has no such stratum, or a file cannot be written.
     """
-    from coldrun.tasks.report.markdown import render_markdown
-    from coldrun.tasks.report.terminal import print_report
+    from coldrun.tasks.report.run_document import print_report, render_markdown
 
     print_report(
         report,

@@ -33,8 +33,8 @@ Examples:
 """,
 )
 @config_argument
-@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
-@click.option("--force", is_flag=True, help="Replace a lock that says something else.")
+@click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
+@click.option("--force", is_flag=True, help="Replace a lock that differs.")
 @report_options
 @warehouse_option
 @scratch_option
@@ -60,7 +60,8 @@ def command(
     from coldrun.tasks.freeze.lock import EvaluationFiles
     from coldrun.tasks.freeze.write_panel import write_frozen
     from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
-    from coldrun.tasks.report.freeze_report import frozen_markdown, frozen_values, print_frozen
+    from coldrun.tasks.report.freeze_document import frozen_document, frozen_values
+    from coldrun.tasks.report.markdown import to_markdown
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
@@ -70,7 +71,9 @@ def command(
     result = freeze_panel(config, mined)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     console = outputs.people
-    print_frozen(config, result, console)
+    document = list(frozen_document(config, result))
+    outputs.print(document)
+    console.print()
     last_run_lock = _find_last_run_lock(warehouse, files)
     written = write_frozen(
         files,
@@ -94,7 +97,7 @@ def command(
         console.print(describe_key(result.lock["sealed"]["digest"]), soft_wrap=True)
     outputs.write(
         to_json=json.dumps({"status": written, **frozen_values(config, result)}, indent=1),
-        to_markdown=frozen_markdown(config, result),
+        to_markdown=to_markdown(document),
     )
 
 

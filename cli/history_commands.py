@@ -102,17 +102,14 @@ def command_line(name: str, config_path: Path, *options: Mapping[str, object]) -
 
 def report_history(history: History, *, outputs: Outputs, svg_file: str | None) -> None:
     """Print a history for people and write it for machines."""
-    from coldrun.tasks.history.render_history import history_markdown, print_history
+    from coldrun.tasks.history.history_document import history_document
 
-    print_history(history, outputs.people)
+    chart = _beside(svg_file, outputs.markdown_file)
+    outputs.show(history_document(history, chart=chart), history.to_json())
     if svg_file is not None:
         from coldrun.tasks.history.chart import history_chart
 
         write_output(svg_file, history_chart(history))
-    outputs.write(
-        to_json=history.to_json(),
-        to_markdown=history_markdown(history, chart=_beside(svg_file, outputs.markdown_file)),
-    )
 
 
 def _beside(svg_file: str | None, markdown_file: str | None) -> str | None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import os
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -23,9 +22,7 @@ from coldrun.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rich.console import Console
+    from collections.abc import Callable
 
     from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest
     from coldrun.tasks.judge.build_report import BuiltReport
@@ -147,25 +144,18 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
     from coldrun.tasks.config import HoldoutConfig, load_config
     from coldrun.tasks.freeze.lock import EvaluationFiles, read_lock
     from coldrun.tasks.holdout.ledger import adopt_openings, read_ledger
-    from coldrun.tasks.holdout.opening_report import log_markdown, opening_lines, opening_values
+    from coldrun.tasks.holdout.opening_report import log_document, opening_values
     from coldrun.tasks.holdout.openings import count_openings, is_demoted
     from coldrun.tasks.lib.plain_text import counted, noun
 
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
     if adopt:
         for opening in adopt_openings(files):
-            console.print(f"the lock knows of line {opening.number} now", soft_wrap=True)
+            outputs.people.print(f"the lock knows of line {opening.number} now", soft_wrap=True)
     lock = read_lock(files)
     openings = read_ledger(files, lock)
-    for opening in openings:
-        for line in opening_lines(opening, openings, allowed=allowed):
-            console.print(line, soft_wrap=True, markup=False)
-        if opening.result is not None:
-            _print_table(opening.result, console)
-        console.print()
     sealed = lock.get("sealed")
     what = counted(sealed["count"], "sealed task") if sealed else "nothing is sealed"
     if is_demoted(lock):
@@ -175,11 +165,10 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
         f"{counted(allowed, 'declared time')}; "
         f"the ledger's {counted(len(openings), 'line')} {noun(len(openings), 'is', 'are')} whole"
     )
-    console.print(summary, soft_wrap=True, markup=False)
     values = [opening_values(found, openings, allowed=allowed) for found in openings]
-    outputs.write(
-        to_json=json.dumps({"openings": values}, ensure_ascii=False, indent=1),
-        to_markdown=log_markdown(summary, openings, allowed=allowed),
+    outputs.show(
+        log_document(summary, openings, allowed=allowed),
+        {"openings": values},
     )
 
 
@@ -230,32 +219,16 @@ def _evaluator(
 
 
 def _tell(opened: OpenedPart, outputs: Outputs) -> None:
-    from coldrun.tasks.holdout.opening_report import opening_lines, opening_markdown, opening_values
-    from coldrun.tasks.report.markdown import bullets
+    from coldrun.tasks.holdout.opening_report import opening_document, opening_values
+    from coldrun.tasks.report.document import lines
 
     opening, openings, allowed = opened.opening, opened.openings, opened.allowed
-    console = outputs.people
-    for line in opening_lines(opening, openings, allowed=allowed):
-        console.print(line, soft_wrap=True, markup=False)
-    if opening.result is not None:
-        _print_table(opening.result, console)
-    rows = [
+    rows = (
         f"{row['task_id']} · {row['arm']}: {row['miss'] or 'hit'} · {row['query']}"
         for row in opened.rows
-    ]
-    for line in rows:
-        console.print(line, soft_wrap=True, markup=False)
-    values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
-    outputs.write(
-        to_json=json.dumps(values, ensure_ascii=False, indent=1),
-        to_markdown="\n".join(
-            [*opening_markdown(opening, openings, allowed=allowed), "", *bullets(rows)]
-        ),
     )
-
-
-def _print_table(result: Mapping[str, Any], console: Console) -> None:
-    from coldrun.tasks.holdout.opening_report import result_cells, result_headers
-    from coldrun.tasks.report.tables import print_table
-
-    print_table(console, result_headers(result), result_cells(result))
+    values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
+    outputs.show(
+        [*opening_document(opening, openings, allowed=allowed), *lines(rows)],
+        values,
+    )

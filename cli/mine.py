@@ -26,7 +26,7 @@ Examples:
 """,
 )
 @config_argument
-@click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
+@click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
 @json_option("Also write the solvable tasks as JSON Lines; - for stdout.")
 @markdown_option
 @scratch_option
@@ -48,7 +48,7 @@ def command(
     from coldrun.tasks.freeze.panel_file import panel_to_bytes
     from coldrun.tasks.freeze.split import split_tasks
     from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
-    from coldrun.tasks.report.freeze_report import frozen_markdown, print_frozen
+    from coldrun.tasks.report.freeze_document import frozen_document
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
@@ -56,10 +56,5 @@ def command(
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    print_frozen(config, result, console)
-    tasks = panel_to_bytes(split_tasks(mined.tasks, config.split)[0])
-    outputs.write(
-        to_json=tasks.decode("utf-8").removesuffix("\n"),
-        to_markdown=frozen_markdown(config, result),
-    )
+    tasks = panel_to_bytes(split_tasks(mined.tasks, config.split)[0]).decode("utf-8")
+    outputs.show(frozen_document(config, result), tasks.removesuffix("\n"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import functools
+import json
 import shlex
 import sys
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +21,7 @@ from coldrun.tasks.lib.plain_text import plain_text
 
 if TYPE_CHECKING:
     from coldrun.tasks.report.console import PeopleConsole
+    from coldrun.tasks.report.document import Block
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -190,6 +192,32 @@ class Outputs:
         very console of the report, so that no line is printed into another."""
         notes = people_console(stderr=True)
         return self.people if self.people.is_live and notes.is_live else notes
+
+    def show(self, document: Iterable[Block], values: object) -> None:
+        """Print a report for people, and write its machine-readable forms.
+
+        Args:
+            document: The report.
+            values: What its JSON holds, or that JSON as text.
+
+        Raises:
+            UsageError: A file cannot be written.
+        """
+        from coldrun.tasks.report.markdown import to_markdown
+
+        blocks = list(document)
+        self.print(blocks)
+        if not isinstance(values, str):
+            text = json.dumps(values, ensure_ascii=False, indent=1)
+            # lone surrogates, which no file takes, become the escapes of JSON
+            values = text.encode("utf-8", "backslashreplace").decode("utf-8")
+        self.write(to_json=values, to_markdown=to_markdown(blocks))
+
+    def print(self, document: Iterable[Block]) -> None:
+        """Print a report for people alone."""
+        from coldrun.tasks.report.terminal import print_document
+
+        print_document(document, self.people)
 
     def write(self, *, to_json: str, to_markdown: str) -> None:
         """Write the machine-readable forms of a report.

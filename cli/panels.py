@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -27,21 +27,13 @@ def command(
 ) -> None:
     """Compare several panels: their newest scores, each beside what the panel was used for.
 
-    A panel that a tool was developed on says less than one that nobody looked at. What each was
+    A panel that a tool was developed on says less than one that was never looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from coldrun.tasks.report.panel_list import list_panels, panel_lines, panels_markdown
+    from coldrun.tasks.judge.warehouse_list import list_panels
+    from coldrun.tasks.report.warehouse_document import panels_document
 
     panels = list_panels(warehouse, name=name)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    if not panels:
-        console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
-    for panel in panels:
-        for line in panel_lines(panel):
-            console.print(line, soft_wrap=True, markup=False)
-    values = {"panels": [panel.to_values() for panel in panels]}
-    outputs.write(
-        to_json=json.dumps(values, ensure_ascii=False, indent=1),
-        to_markdown=panels_markdown(panels),
-    )
+    values = {"panels": [asdict(panel) for panel in panels]}
+    outputs.show(panels_document(panels, warehouse), values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -51,7 +50,7 @@ def command(
     All of it is made again when it is needed. Measured data is in the warehouse, which is never
     touched. Refuses while a run is being written.
     """
-    from coldrun.tasks.report.markdown import bullets
+    from coldrun.tasks.report.document import lines
     from coldrun.tasks.run.scratch_usage import KINDS, find_prunable, prune, refuse_while_running
 
     if not dry_run:
@@ -59,30 +58,24 @@ def command(
     found = find_prunable(scratch, unused_for_days=days)
     gone = found if dry_run else prune(scratch, found, unused_for_days=days)
     freed = sum(entry.size_bytes for entry in gone)
-    lines = []
+    sums = []
     for kind, meaning in KINDS.items():
         mine = [entry for entry in gone if entry.kind == kind]
         if mine:
             size = _size_words(sum(entry.size_bytes for entry in mine))
-            lines.append(f"{size:>9}  {len(mine):4d} {meaning}")
+            sums.append(f"{size:>9}  {len(mine):4d} {meaning}")
     what = "would be freed" if dry_run else "freed"
-    lines.append(f"{_size_words(freed):>9}  {what} in {scratch}")
+    sums.append(f"{_size_words(freed):>9}  {what} in {scratch}")
     left = len(found) - len(gone)
     if left:
-        lines.append(f"{left} are in use and were left")
+        sums.append(f"{left} are in use and were left")
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    for line in lines:
-        console.print(line, soft_wrap=True)
     values = {
         "is_dry_run": dry_run,
         "freed_bytes": freed,
         "removed": [entry.to_values() for entry in gone],
     }
-    outputs.write(
-        to_json=json.dumps(values, indent=1),
-        to_markdown="\n".join(bullets(lines)),
-    )
+    outputs.show(lines(sums), values)
 
 
 def _size_words(size: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
@@ -37,27 +36,12 @@ def command(
     warehouse: Path,
 ) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
-    from coldrun.tasks.report.run_list import (
-        HEADERS,
-        list_runs,
-        list_unfinished,
-        run_cells,
-        runs_markdown,
-        unfinished_line,
-    )
-    from coldrun.tasks.report.tables import print_table
+    from coldrun.tasks.judge.warehouse_list import list_runs, list_unfinished
+    from coldrun.tasks.report.warehouse_document import runs_document
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    if rows:
-        print_table(console, HEADERS, map(run_cells, rows), text_columns=3)
-    elif not unfinished:
-        console.print(f"no runs in {warehouse} yet; `coldrun try .` makes one", soft_wrap=True)
-    for run_id in unfinished:
-        console.print(unfinished_line(run_id), soft_wrap=True)
-    outputs.write(
-        to_json=json.dumps({"runs": rows, "unfinished": unfinished}, indent=1),
-        to_markdown=runs_markdown(rows, unfinished),
-    )
+    values = {"runs": rows, "unfinished": unfinished}
+    document = runs_document(rows, unfinished, warehouse)
+    outputs.show(document, values)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -58,40 +57,24 @@ def command(
     from coldrun.tasks.judge.load_run import load_record
     from coldrun.tasks.judge.pilot import discrimination_lines, discrimination_values
     from coldrun.tasks.judge.read_answer import read_answer
-    from coldrun.tasks.report.answer_list import (
-        answer_lines,
-        answers_markdown,
-        miss_lines,
-        run_title,
-    )
-    from coldrun.tasks.report.markdown import bullets, inert
+    from coldrun.tasks.report.answer_document import answer_blocks, answers_title, miss_lines
+    from coldrun.tasks.report.document import Block, lines
 
     record = load_record(warehouse, run)
+    primary = record.manifest.config.primary
     rows = list_answers(record, read_answer, arm=arm, task_id=task_id)
-    title = run_title(record)
+    document: list[Block] = [answers_title(record)]
     if discrimination:
-        lines = list(discrimination_lines(rows, record.manifest.config.primary))
+        document += lines(discrimination_lines(rows, primary))
         values: dict[str, Any] = discrimination_values(rows)
-        markdown = "\n".join([f"# {inert(title)}", "", *bullets(lines)])
     else:
         chosen = [row for row in rows if row.miss is not None] if misses else rows
-        counted = list(miss_lines(rows, record.manifest.config.primary)) if misses else []
-        left = len(chosen) - limit
-        rest = [f"… {left} more; --limit {len(chosen)} prints them"] if left > 0 else []
-        listed = [line for row in chosen[:limit] for line in answer_lines(row)]
-        lines = [*counted, *([""] if counted else []), *listed, *rest]
+        document += [*(miss_lines(rows, primary) if misses else ()), *answer_blocks(chosen, limit)]
         values = {
             "run_id": record.manifest.run_id,
-            "primary": record.manifest.config.primary,
+            "primary": primary,
             "misses": count_arm_misses(rows),
             "answers": [row.to_values() for row in chosen],
         }
-        markdown = answers_markdown(title, counted, chosen[:limit], rest)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    for line in [title, "", *lines]:
-        console.print(line, soft_wrap=True, markup=False)
-    outputs.write(
-        to_json=json.dumps(values, ensure_ascii=False, indent=1),
-        to_markdown=markdown,
-    )
+    outputs.show(document, values)

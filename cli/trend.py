@@ -53,8 +53,8 @@ def command(
 
     A step is marked only where a test paired by task supports it. Nothing is executed.
     """
+    from coldrun.tasks.history.comparison_document import trend_document
     from coldrun.tasks.history.history_lifecycle import choose_arm
-    from coldrun.tasks.history.render_trend import print_trend, trend_chart, trend_markdown
     from coldrun.tasks.history.score_trend import build_trend
     from coldrun.tasks.run.prepare import load_evaluation
 
@@ -67,13 +67,11 @@ def command(
         repository=_open_product(evaluation),
     )
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    print_trend(trend, outputs.people)
+    outputs.show(trend_document(trend), trend.to_json())
     if svg_file is not None:
+        from coldrun.tasks.history.chart import trend_chart
+
         write_output(svg_file, trend_chart(trend))
-    outputs.write(
-        to_json=trend.to_json(),
-        to_markdown=trend_markdown(trend),
-    )
 
 
 def _open_product(evaluation: Evaluation) -> Repository | None:

@@ -174,9 +174,10 @@ def command(
         if is_full:
             from coldrun.tasks.config import load_config
             from coldrun.tasks.lib.watch import current_watch
-            from coldrun.tasks.report.freeze_report import print_frozen
+            from coldrun.tasks.report.freeze_document import frozen_document
 
-            print_frozen(load_config(config_path), current_watch().results["frozen"], console)
+            frozen = current_watch().results["frozen"]
+            outputs.print(frozen_document(load_config(config_path), frozen))
             console.print()
         print_report_outputs(built.report, outputs, is_full=is_full)
         again = ["coldrun", "run", str(config_path), *given_words("warehouse", "scratch")]

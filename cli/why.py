@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import click
@@ -53,16 +54,9 @@ def command(
     the components that differ: why an answer was replayed, or why it could not be.
     """
     del scratch
-    import json
-
-    from coldrun.tasks.report.key_differences import explain_answer, why_lines, why_markdown
+    from coldrun.tasks.report.answer_document import why_document
+    from coldrun.tasks.run.key_differences import explain_answer
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
-    console = outputs.people
-    for line in why_lines(found):
-        console.print(line, soft_wrap=True, markup=False)
-    outputs.write(
-        to_json=json.dumps(found.to_values(), indent=1),
-        to_markdown=why_markdown(found),
-    )
+    outputs.show(why_document(found), asdict(found))

@@ -11,17 +11,17 @@ from coldrun.tasks.history.history_model import (
     History,
     HistoryCounts,
     HistoryStep,
-    SumPart,
 )
-from coldrun.tasks.history.history_parts import control_parts, first_line, floor_part
 from coldrun.tasks.history.history_points import build_points
 from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.history.journal import Entry
 from coldrun.tasks.history.steps import build_steps
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
 from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.stats.decomposition import ControlMove, check_sum, judge_controls
+from coldrun.tasks.stats.decomposition import SumCheck, check_sum, judge_controls
+from coldrun.tasks.stats.drift import Drift
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
@@ -54,10 +54,10 @@ def build_history(record: HistoryRecord) -> History:
         points=points,
         steps=steps,
         sum=_sum(record),
-        noise={arm: floor_part(floor) for arm, floor in record.floors.items()},
-        closing_controls=control_parts(closing),
+        noise=dict(record.floors),
+        closing_controls=list(closing),
         blind_spots=[
-            BlindSpot(**{"from": step.from_, "to": step.to, "commits": step.commits - 1})
+            BlindSpot(from_=step.from_, to=step.to, commits=step.commits - 1)
             for step in steps
             if step.commits > 1 and step.status == "unchanged"
         ],
@@ -65,36 +65,26 @@ def build_history(record: HistoryRecord) -> History:
     )
 
 
-def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
+def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
     """The controls between the first measurement of the first point and its repeat at the end."""
     for node in record.nodes:
-        first = record.runs.get((node.first.commit, 0))
-        if first is not None:
-            again = record.runs.get((node.first.commit, 1))
-            if again is None:
-                return ()
+        first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
+        if first is not None and again is not None:
             return judge_controls(
                 first.outcome, again.outcome, measure=record.primary, floors=record.floors
             )
+        if first is not None:
+            break
     return ()
 
 
-def _sum(record: HistoryRecord) -> SumPart | None:
+def _sum(record: HistoryRecord) -> SumCheck | None:
     vectors = [
         run.outcome.arms[record.arm].scores[record.primary]
         for node in record.known_nodes
         if (run := record.run_of(node)) is not None
     ]
-    if len(vectors) < 2:
-        return None
-    found = check_sum(vectors)
-    return SumPart(
-        steps_difference=found.steps_difference,
-        ends_difference=found.ends_difference,
-        adds_up=found.adds_up,
-        churn=found.churn,
-        flapping_tasks=list(found.flapping),
-    )
+    return check_sum(vectors) if len(vectors) > 1 else None
 
 
 def _counts(record: HistoryRecord) -> HistoryCounts:
@@ -110,7 +100,6 @@ def _counts(record: HistoryRecord) -> HistoryCounts:
 
 def _panel(frozen: FrozenPanel) -> PanelPart:
     locked = frozen.lock["panel"]
-    spread = describe_distribution(frozen.tasks)
     return PanelPart(
         name=frozen.name,
         digest=frozen.digest,
@@ -119,10 +108,8 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
         candidates=locked["candidates"],
         solvable=locked["solvable"],
         drops=locked["drops"],
-        distribution=DistributionPart(
-            shapes=spread.shapes,
-            top_share=spread.top_share,
-            effective_shapes=spread.effective_shapes,
+        distribution=DistributionPart.model_validate(
+            describe_distribution(frozen.tasks), from_attributes=True
         ),
         kind=locked["kind"],
     )
@@ -132,10 +119,8 @@ def _newest_point(record: HistoryRecord) -> PointPart | None:
     for node in reversed(record.nodes):
         run = record.run_of(node)
         if run is not None and run.manifest.point is not None:
-            point = run.manifest.point
-            return PointPart(
-                repo=point.repo, commit=node.first.commit, tree=node.tree, is_dirty=point.is_dirty
-            )
+            point = PointPart.model_validate(run.manifest.point, from_attributes=True)
+            return point.model_copy(update={"commit": node.first.commit, "tree": node.tree})
     return None
 
 
@@ -155,7 +140,7 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
 
 
 def _warnings(
-    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[ControlMove]
+    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[Drift]
 ) -> Iterator[str]:
     yield from record.notes
     hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
@@ -169,10 +154,10 @@ def _warnings(
             )
     yield from _blind_spots(steps, hint)
     for move in closing:
-        if move.drift.verdict == "DRIFT":
+        if move.verdict == "DRIFT":
             yield (
                 f"the control {move.arm} moved between the first and the last measurement of the "
-                f"first point ({move.drift.up} up, {move.drift.down} down): the machine drifted, "
+                f"first point ({move.up} up, {move.down} down): the machine drifted, "
                 "and no step can be trusted"
             )
     if record.runs and record.floors.get(record.arm) is None:
@@ -211,17 +196,18 @@ def _own_set_ups(record: HistoryRecord) -> Iterator[str]:
 def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
     """Neighbours that look alike, with commits between them: one line each, or one for many."""
     spots = [step for step in steps if step.commits > 1 and step.status == "unchanged"]
+    told = [
+        f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
+        f"{counted(step.commits - 1, 'commit')}"
+        for step in spots
+    ]
     if len(spots) > NAMED_SPOTS:
         between = sum(step.commits - 1 for step in spots)
+        told = [
+            f"blind spots: {len(spots)} pairs of neighbours look alike, and of {between} commits"
+        ]
+    for text in told:
         yield (
-            f"blind spots: {len(spots)} pairs of neighbours look alike, and of the {between} "
-            "commits between them none was measured; a change that was made and reverted there "
+            f"{text} between them none was measured; a change that was made and reverted there "
             f"would not show ({hint})"
-        )
-        return
-    for step in spots:
-        yield (
-            f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
-            f"{counted(step.commits - 1, 'commit')} between them none was measured; a change "
-            f"that was made and reverted there would not show ({hint})"
         )

@@ -5,127 +5,113 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
-from coldrun.tasks.history.history_model import History, ScorePart
+from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.history_words import tasks_text
+from coldrun.tasks.history.score_trend import Trend, TrendPoint, TrendStep
 from coldrun.tasks.lib.plain_text import counted
 
 WIDTH_PER_POINT = 46
-MIN_WIDTH = 320
-MAX_WIDTH = 1400
+MIN_WIDTH, MAX_WIDTH = 320, 1400
 HEIGHT = 300
-INK = "#1f2328"
-FAINT = "#8c959f"
-UP = "#1a7f37"
-DOWN = "#cf222e"
+INK, FAINT = "#1f2328", "#8c959f"
+UP, DOWN = "#1a7f37", "#cf222e"
+
+
+def trend_chart(trend: Trend) -> str:
+    """The trend as SVG."""
+    return _render(
+        trend,
+        title=f"{trend.name}: {trend.measure}",
+        subtitle=f"{counted(trend.n, 'task')}, 95 % intervals of {trend.arm}; only steps that a "
+        "paired test supports are marked (tasks)",
+    )
 
 
 def history_chart(history: History) -> str:
     """The arms' primary measure over the measured points, as SVG; steps are marked by status."""
-    places = {point.commit: number for number, point in enumerate(history.points)}
-    rows = [
-        score_row(number, point.commit, point.subject, arm, scores[history.primary])
-        for number, point in enumerate(history.points)
-        if point.status == "measured"
-        for arm, scores in point.arms.items()
+    primary = history.primary
+    points = [
+        TrendPoint(
+            commit=point.commit,
+            subject=point.subject,
+            committed_at=point.committed_at,
+            evidence={},
+            run_ids={},
+            arms={arm: scores[primary] for arm, scores in point.arms.items()}
+            if point.status == "measured"
+            else {},
+        )
+        for point in history.points
     ]
-    marks = [
-        {
-            "place": places[step.to],
-            "text": f"{step.measures[history.primary].difference:+.4g}",
-            "color": UP if step.measures[history.primary].difference > 0 else DOWN,
-        }
+    steps = [
+        TrendStep(
+            arm=history.arm,
+            from_=step.from_,
+            to=step.to,
+            status=step.status,
+            up=step.measures[primary].up,
+            down=step.measures[primary].down,
+            difference=step.measures[primary].difference,
+            p=step.measures[primary].p,
+            reasons=step.reasons,
+        )
         for step in history.steps
-        if step.status in ("changed", "bundle")
     ]
-    content = ChartContent(
-        rows=rows,
-        labels=[point.commit[:7] for point in history.points],
-        title=f"{history.name}: {history.primary} of {history.arm}",
-        subtitle=f"{counted(history.counts.tasks, 'task')}, 95 % intervals; only steps that "
-        "clear the noise floor are marked (tasks)",
-        measure=history.primary,
-        marks=marks,
-        first=history.arm,
-        gaps=[number for number, point in enumerate(history.points) if point.status == "failed"],
+    return _render(
+        Trend(
+            name=history.name,
+            panel_digest=history.panel.digest,
+            measure=primary,
+            arm=history.arm,
+            n=history.counts.tasks,
+            points=points,
+            steps=steps,
+            rules={},
+            warnings=[],
+        ),
+        title=f"{history.name}: {primary} of {history.arm}",
+        subtitle=f"{counted(history.counts.tasks, 'task')}, 95 % intervals; only steps that clear "
+        "the noise floor are marked (tasks)",
+        gaps=[at for at, point in enumerate(history.points) if point.status == "failed"],
     )
-    return render_chart(content)
 
 
-def score_row(place: int, commit: str, subject: str, arm: str, part: ScorePart) -> dict[str, Any]:
-    """One arm at one point, as the chart takes it."""
-    return {
-        "place": place,
-        "commit": commit[:12],
-        "subject": subject,
-        "arm": arm,
-        "value": part.value,
-        "low": part.low,
-        "high": part.high,
-    }
+def _render(trend: Trend, *, title: str, subtitle: str, gaps: Sequence[int] = ()) -> str:
+    """Draw the arms over the points, the steps of the first arm, and the rules.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ChartContent:
-    """What a chart shows.
-
-    Attributes:
-        rows: Of `score_row`.
-        labels: What the points are called on the axis, by place.
-        title: The title.
-        subtitle: The line below it.
-        measure: The measure, for the axis.
-        first: The arm that is looked at: drawn strong, the others faint.
-        marks: Steps to mark, each with `place` (of its end), `text` and `color`.
-        rules: Horizontal lines by name: bars, the null line.
-        gaps: Places of points that could not be measured.
+    `gaps` are the places of points that could not be measured.
     """
-
-    rows: Sequence[Mapping[str, Any]]
-    labels: Sequence[str]
-    title: str
-    subtitle: str
-    measure: str
-    first: str
-    marks: Sequence[Mapping[str, Any]] = ()
-    rules: Mapping[str, float] = field(default_factory=dict)
-    gaps: Sequence[int] = ()
-
-
-def render_chart(content: ChartContent) -> str:
-    """Draw lines with intervals over points, as SVG."""
     import altair as alt
     import vl_convert
 
-    width = min(MAX_WIDTH, max(MIN_WIDTH, WIDTH_PER_POINT * len(content.labels)))
+    count = len(trend.points)
+    width = min(MAX_WIDTH, max(MIN_WIDTH, WIDTH_PER_POINT * count))
+    labels = [point.commit[:7] for point in trend.points]
     x = alt.X(
         "place:Q",
         title=None,
-        scale=alt.Scale(domain=[-0.4, max(1, len(content.labels)) - 0.6], nice=False),
+        scale=alt.Scale(domain=[-0.4, max(1, count) - 0.6], nice=False),
         axis=alt.Axis(
-            values=_ticks(len(content.labels), width),
-            labelExpr=f"{json.dumps(list(content.labels))}[datum.value]",
+            # a label at every point, or at as many as fit
+            values=list(range(0, count, max(1, -(-count * 16 // width)))),
+            labelExpr=f"{json.dumps(labels)}[datum.value]",
             labelAngle=-50,
             labelFont="monospace",
             grid=False,
         ),
     )
     layers = [
-        *_rule_layers(alt, content.rules, width),
-        *_gap_layers(alt, content.gaps, x),
-        *_mark_layers(alt, content.marks, x),
-        *_arm_layers(alt, content, x),
+        *_rule_layers(alt, trend.rules, width),
+        *_gap_layers(alt, gaps, x),
+        *_mark_layers(alt, trend, x),
+        *_arm_layers(alt, trend, x),
     ]
+    head = alt.TitleParams(title, subtitle=subtitle, anchor="start", color=INK, offset=16)
     chart = (
         alt.layer(*layers)
-        .properties(
-            width=width,
-            height=HEIGHT,
-            title=alt.TitleParams(
-                content.title, subtitle=content.subtitle, anchor="start", color=INK, offset=16
-            ),
-        )
+        .properties(width=width, height=HEIGHT, title=head)
         .configure_view(stroke=None)
         .configure_legend(symbolOpacity=1)
         .configure_axis(labelColor=INK, titleColor=INK, gridColor="#eaeef2")
@@ -133,14 +119,27 @@ def render_chart(content: ChartContent) -> str:
     return str(vl_convert.vegalite_to_svg(chart.to_dict()))
 
 
-def _arm_layers(alt: Any, content: ChartContent, x: Any) -> list[Any]:
+def _arm_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
     """A line and points for every arm; intervals for the first alone, which would cover others."""
-    arms = list(dict.fromkeys(str(row["arm"]) for row in content.rows))
-    arms.sort(key=lambda arm: arm != content.first)
-    y = alt.Y("value:Q", title=content.measure, scale=alt.Scale(domain=[0, _top(content)]))
+    rows = [
+        {
+            "place": place,
+            "commit": point.commit[:12],
+            "subject": point.subject,
+            "arm": arm,
+            **part.model_dump(include={"value", "low", "high"}),
+        }
+        for place, point in enumerate(trend.points)
+        for arm, part in point.arms.items()
+    ]
+    arms = list(dict.fromkeys(row["arm"] for row in rows))
+    arms.sort(key=lambda arm: arm != trend.arm)
+    highest = max([0.1, *(row["high"] for row in rows), *trend.rules.values()])
+    top = min(1.0, math.ceil(highest * 10) / 10)  # all that is drawn, up to the next tenth
+    y = alt.Y("value:Q", title=trend.measure, scale=alt.Scale(domain=[0, top]))
     color = alt.Color("arm:N", sort=arms, title="arm")
-    is_first = alt.datum.arm == content.first
-    base = alt.Chart(alt.Data(values=[dict(row) for row in content.rows])).encode(x=x, color=color)
+    is_first = alt.datum.arm == trend.arm
+    base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=color)
     return [
         base.mark_line().encode(
             y=y,
@@ -154,18 +153,6 @@ def _arm_layers(alt: Any, content: ChartContent, x: Any) -> list[Any]:
             y=y, size=alt.condition(is_first, alt.value(60), alt.value(18))
         ),
     ]
-
-
-def _top(content: ChartContent) -> float:
-    """The upper end of the axis: all that is drawn, up to the next tenth."""
-    highest = max([0.1, *(row["high"] for row in content.rows), *content.rules.values()])
-    return float(min(1.0, math.ceil(highest * 10) / 10))
-
-
-def _ticks(count: int, width: int) -> list[int]:
-    """Places that get a label: all, or as many as fit."""
-    step = max(1, -(-count * 16 // width))
-    return list(range(0, count, step))
 
 
 def _gap_layers(alt: Any, gaps: Sequence[int], x: Any) -> list[Any]:
@@ -189,11 +176,21 @@ def _rule_layers(alt: Any, rules: Mapping[str, float], width: int) -> list[Any]:
     ]
 
 
-def _mark_layers(alt: Any, marks: Sequence[Mapping[str, Any]], x: Any) -> list[Any]:
-    if not marks:
+def _mark_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
+    places = {point.commit: place for place, point in enumerate(trend.points)}
+    values = [
+        {
+            "place": places[step.to],
+            "text": tasks_text(step.difference),
+            "color": UP if step.difference > 0 else DOWN,
+        }
+        for step in trend.steps
+        if step.arm == trend.arm and step.status in ("changed", "bundle")
+    ]
+    if not values:
         return []
     color = alt.Color("color:N", scale=None)
-    chart = alt.Chart(alt.Data(values=[dict(mark) for mark in marks])).encode(x=x, color=color)
+    chart = alt.Chart(alt.Data(values=values)).encode(x=x, color=color)
     return [
         chart.mark_rule(opacity=0.35),
         chart.mark_text(fontSize=11, fontWeight="bold").encode(y=alt.value(-8), text="text:N"),

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coldrun.tasks.history.history_model import ArmComparison, ChangePart, Comparison, RunPart
-from coldrun.tasks.history.history_parts import change_words, control_parts, floor_part, floor_words
+from coldrun.tasks.history.history_model import (
+    ArmComparison,
+    Comparison,
+    RunPart,
+)
+from coldrun.tasks.history.history_words import change_words, floor_words
 from coldrun.tasks.history.outcomes import MeasuredRun
 from coldrun.tasks.judge.report_model import PointPart
 from coldrun.tasks.lib.errors import UsageError
@@ -19,14 +23,12 @@ from coldrun.tasks.stats.decomposition import (
 )
 from coldrun.tasks.stats.pooled_noise import PooledFloor
 
-Floors = Mapping[str, PooledFloor | None]
-
 
 def compare_runs(
     before: MeasuredRun,
     after: MeasuredRun,
     *,
-    floors: Floors,
+    floors: Mapping[str, PooledFloor | None],
     key_differences: Mapping[str, Sequence[str]],
 ) -> Comparison:
     """Compare two runs.
@@ -41,34 +43,29 @@ def compare_runs(
         UsageError: They asked different panels or measures, or have no arm in common.
     """
     _refuse_unlike(before, after)
-    primary = before.measures[0]
-    shared = [name for name in after.outcome.arms if name in before.outcome.arms]
+    seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
+    yardstick = Yardstick(primary=before.measures[0], floors=floors, seed=seed)
     arms = [
-        _compare_arm(
-            name,
-            before,
-            after,
-            primary=primary,
-            floors=floors,
-            differs=key_differences.get(name, ()),
-        )
-        for name in shared
+        _compare_arm(name, before, after, yardstick, key_differences.get(name, ()))
+        for name in after.outcome.arms
+        if name in before.outcome.arms
     ]
-    moves = judge_controls(before.outcome, after.outcome, measure=primary, floors=floors)
+    judged = [arm for arm in arms if arm.role == "candidate"] or arms[:1]
     return Comparison(
-        verdict=_verdict(arms),
-        before=run_part(before),
-        after=run_part(after),
+        verdict=" · ".join(arm.sentence for arm in judged),
+        before=_run_part(before),
+        after=_run_part(after),
         panel_digest=before.panel_digest,
-        primary=primary,
+        primary=yardstick.primary,
         arms=arms,
-        controls=control_parts(moves),
+        controls=list(
+            judge_controls(before.outcome, after.outcome, measure=yardstick.primary, floors=floors)
+        ),
         warnings=list(_warnings(before, after)),
     )
 
 
-def run_part(run: MeasuredRun) -> RunPart:
-    """A run as reports name it."""
+def _run_part(run: MeasuredRun) -> RunPart:
     point = run.manifest.point
     return RunPart(
         run_id=run.run_id,
@@ -78,10 +75,7 @@ def run_part(run: MeasuredRun) -> RunPart:
         started_at=run.started_at,
         wall_seconds=run.wall_seconds,
         counts=dict(run.counts),
-        point=point
-        and PointPart(
-            repo=point.repo, commit=point.commit, tree=point.tree, is_dirty=point.is_dirty
-        ),
+        point=point and PointPart.model_validate(point, from_attributes=True),
     )
 
 
@@ -97,21 +91,18 @@ def _refuse_unlike(before: MeasuredRun, after: MeasuredRun) -> None:
             f"{pair} have different measures ({', '.join(before.measures)} and "
             f"{', '.join(after.measures)}); run both with the same [measure]"
         )
-    if not set(before.outcome.arms) & set(after.outcome.arms):
+    shared = sorted(set(before.outcome.arms) & set(after.outcome.arms))
+    if not shared:
         raise UsageError(
             f"{pair} have no arm in common ({', '.join(before.outcome.arms)} and "
             f"{', '.join(after.outcome.arms)}); `coldrun report` shows each by itself"
         )
-    trials = [
-        name
-        for name in sorted(set(before.outcome.arms) & set(after.outcome.arms))
-        if before.manifest.trials[name] != after.manifest.trials[name]
-    ]
-    if trials:
+    trials = before.manifest.trials, after.manifest.trials
+    unlike = [name for name in shared if trials[0][name] != trials[1][name]]
+    if unlike:
         raise UsageError(
-            f"{pair} asked {', '.join(trials)} a different number of times (trials "
-            f"{before.manifest.trials[trials[0]]} and {after.manifest.trials[trials[0]]}); "
-            "run both with the same --trials"
+            f"{pair} asked {', '.join(unlike)} a different number of times (trials "
+            f"{trials[0][unlike[0]]} and {trials[1][unlike[0]]}); run both with the same --trials"
         )
 
 
@@ -119,49 +110,31 @@ def _compare_arm(
     name: str,
     before: MeasuredRun,
     after: MeasuredRun,
-    *,
-    primary: str,
-    floors: Floors,
+    yardstick: Yardstick,
     differs: Sequence[str],
 ) -> ArmComparison:
-    seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
-    yardstick = Yardstick(primary=primary, floors=floors, seed=seed)
     judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
-    change = judged.changes[primary]
-    floor = floor_part(floors.get(name))
+    change = judged.changes[yardstick.primary]
+    floor = yardstick.floors.get(name)
     return ArmComparison(
         arm=name,
         role=after.outcome.arms[name].role,
         status=judged.status,
         reasons=list(judged.reasons),
         clears_noise=judged.clears_noise,
-        measures={measure: change_part(found) for measure, found in judged.changes.items()},
-        up_tasks=list(change.up),
-        down_tasks=list(change.down),
+        measures=dict(judged.changes),
+        up_tasks=list(change.up_tasks),
+        down_tasks=list(change.down_tasks),
         noise=floor,
         differs_in=list(differs),
-        sentence=f"{name}: {change_words(primary, change)}: {status_words(judged, change)}; "
-        f"{floor_words(floor)}",
+        sentence=(
+            f"{name}: {change_words(yardstick.primary, change)}: {_status_words(judged, change)}; "
+            f"{floor_words(floor)}"
+        ),
     )
 
 
-def change_part(change: Change) -> ChangePart:
-    """A change as it is reported."""
-    return ChangePart(
-        up=len(change.up),
-        down=len(change.down),
-        difference=change.difference,
-        p=change.p,
-        low=change.low,
-        high=change.high,
-        before=change.before,
-        after=change.after,
-        n=change.n,
-    )
-
-
-def status_words(judged: StepJudgement, change: Change) -> str:
-    """What a change may be called, in words."""
+def _status_words(judged: StepJudgement, change: Change) -> str:
     match judged.status:
         case "unverified" | "confounded":
             return f"{judged.status}, because {' and '.join(judged.reasons)}"
@@ -175,11 +148,6 @@ def status_words(judged: StepJudgement, change: Change) -> str:
             return "worse"
         case _:
             return "other tasks solved, as many as before"
-
-
-def _verdict(arms: Sequence[ArmComparison]) -> str:
-    judged = [arm for arm in arms if arm.role == "candidate"] or list(arms[:1])
-    return " · ".join(arm.sentence for arm in judged)
 
 
 def _warnings(before: MeasuredRun, after: MeasuredRun) -> Iterator[str]:

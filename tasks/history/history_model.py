@@ -1,4 +1,4 @@
-"""What history commands say, as models: printed, written as JSON, read by scripts."""
+"""The reports of history commands, as models: printed, written as JSON, read by scripts."""
 
 from __future__ import annotations
 
@@ -7,53 +7,24 @@ from typing import Any, Literal
 from pydantic import Field
 
 from coldrun.tasks.judge.evidence import Evidence, Verdict
-from coldrun.tasks.judge.gate_model import Part
-from coldrun.tasks.judge.report_model import PanelPart, PointPart
+from coldrun.tasks.judge.gate_model import MeasurePart, Part
+from coldrun.tasks.judge.report_model import Counts, PanelPart, PointPart
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.stats.decomposition import StepStatus
+from coldrun.tasks.stats.decomposition import Change, StepStatus, SumCheck
+from coldrun.tasks.stats.drift import Drift
+from coldrun.tasks.stats.pooled_noise import PooledFloor
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 
 
-class ChangePart(Part):
-    """How one measure moved between two points of one arm.
+class HistoryReport(Part):
+    """What a history command reports, schema 1."""
 
-    `difference`, `low` and `high` (95 %) are in tasks, `before` and `after` too. `p` is one-sided
-    in the direction of the change; `holm_p` is p adjusted for all steps of the report.
-    """
+    schema_: Literal[1] = Field(default=1, alias="schema")
 
-    up: int
-    down: int
-    difference: float
-    p: float
-    low: float
-    high: float
-    before: float
-    after: float
-    n: int
-    holm_p: float | None = None
-
-
-class FloorPart(Part):
-    """The noise floor of an arm at the primary measure: flips between runs of the same code."""
-
-    runs: int
-    pairs: int
-    flips: int
-    flip_rate: float
-    flip_rate_upper: float
-    band_tasks: int
-
-
-class ControlPart(Part):
-    """A control or floor arm between two runs. DRIFT: it moved although it should not."""
-
-    arm: str
-    up: int
-    down: int
-    flips_p: float
-    net_p: float
-    verdict: Literal["DRIFT", "NO_DRIFT"]
+    def to_json(self) -> str:
+        """The report as indented JSON."""
+        return self.model_dump_json(by_alias=True, indent=1)
 
 
 class RunPart(Part):
@@ -77,18 +48,17 @@ class ArmComparison(Part):
     status: StepStatus
     reasons: list[str]
     clears_noise: bool
-    measures: dict[str, ChangePart]
+    measures: dict[str, Change]
     up_tasks: list[str]
     down_tasks: list[str]
-    noise: FloorPart | None
+    noise: PooledFloor | None
     differs_in: list[str]
     sentence: str
 
 
-class Comparison(Part):
+class Comparison(HistoryReport):
     """Two runs of one panel, paired by task."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
     verdict: str
     exit_code: int = 0
     before: RunPart
@@ -96,22 +66,14 @@ class Comparison(Part):
     panel_digest: str
     primary: str
     arms: list[ArmComparison]
-    controls: list[ControlPart]
+    controls: list[Drift]
     warnings: list[str]
 
-    def to_json(self) -> str:
-        """The comparison as indented JSON."""
-        return self.model_dump_json(by_alias=True, indent=1)
 
+class ScorePart(MeasurePart):
+    """An arm's aggregate over `n` tasks at a point."""
 
-class ScorePart(Part):
-    """An arm's aggregate at a point: `count` is null where tasks score fractions."""
-
-    value: float
-    count: int | None
     n: int
-    low: float
-    high: float
 
 
 class HistoryPoint(Part):
@@ -140,18 +102,6 @@ class HistoryPoint(Part):
     arms: dict[str, dict[str, ScorePart]] = Field(default_factory=dict)
 
 
-class StepChange(Part):
-    """One measure over a step: tasks up and down, their net, and its test."""
-
-    up: int
-    down: int
-    difference: float
-    p: float
-    low: float
-    high: float
-    holm_p: float | None = None
-
-
 class HistoryStep(Part):
     """The change of the arm between two neighbouring measured points.
 
@@ -163,54 +113,35 @@ class HistoryStep(Part):
     commits: int
     subject: str
     status: StepStatus
-    measures: dict[str, StepChange]
+    measures: dict[str, Change]
     up_tasks: list[str]
     down_tasks: list[str]
     reasons: list[str] = Field(default_factory=list)
     clears_noise: bool = False
     is_docs_only: bool = False
     wall_seconds: float | None = None
-    controls: list[ControlPart] = Field(default_factory=list)
-    others: dict[str, dict[str, StepChange]] = Field(default_factory=dict)
-
-
-class SumPart(Part):
-    """The check that the steps add up to the change between the ends, in tasks."""
-
-    steps_difference: float
-    ends_difference: float
-    adds_up: bool
-    churn: int
-    flapping_tasks: list[str]
+    controls: list[Drift] = Field(default_factory=list)
+    others: dict[str, dict[str, Change]] = Field(default_factory=dict)
 
 
 class BlindSpot(Part):
-    """Neighbouring points that look alike, with commits between them that nobody measured."""
+    """Neighbouring points that look alike, with unmeasured commits between them."""
 
     from_: str = Field(alias="from")
     to: str
     commits: int
 
 
-class HistoryCounts(Part):
-    """Sums over all runs of the history, in answers but `points` and `runs`."""
+class HistoryCounts(Counts):
+    """Sums over all runs of the history."""
 
-    tasks: int
-    planned: int
-    executed: int
-    replayed: int
-    resumed: int
-    infra: int
-    abstained: int
-    degraded: int
     points: int
     runs: int
 
 
-class History(Part):
+class History(HistoryReport):
     """A backfill or a decomposition: the header of a report, then points and steps."""
 
-    schema_: Literal[1] = Field(default=1, alias="schema")
     kind: Literal["backfill", "decompose"]
     run_id: str
     name: str
@@ -229,12 +160,8 @@ class History(Part):
     roles: dict[str, Role]
     points: list[HistoryPoint]
     steps: list[HistoryStep]
-    sum: SumPart | None
-    noise: dict[str, FloorPart | None]
-    closing_controls: list[ControlPart]
+    sum: SumCheck | None
+    noise: dict[str, PooledFloor | None]
+    closing_controls: list[Drift]
     blind_spots: list[BlindSpot]
     warnings: list[str]
-
-    def to_json(self) -> str:
-        """The history as indented JSON."""
-        return self.model_dump_json(by_alias=True, indent=1)

@@ -20,6 +20,8 @@ from coldrun.tasks.history.commits import (
     require_product,
 )
 from coldrun.tasks.history.comparison import compare_runs
+from coldrun.tasks.history.comparison_document import comparison_document
+from coldrun.tasks.history.history_document import history_document
 from coldrun.tasks.history.history_lifecycle import (
     HistoryRequest,
     choose_arm,
@@ -34,8 +36,6 @@ from coldrun.tasks.history.outcomes import (
     read_key_differences,
     read_runs,
 )
-from coldrun.tasks.history.render_compare import comparison_markdown
-from coldrun.tasks.history.render_history import history_markdown
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import ColdrunError, StorageError
 from coldrun.tasks.lib.git.clone import is_url
@@ -43,7 +43,8 @@ from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.machine.atomic_write import write_whole
 from coldrun.tasks.lib.machine.file_locks import try_lock
 from coldrun.tasks.lib.watch import current_watch
-from coldrun.tasks.report.markdown import bullets, inert
+from coldrun.tasks.report.document import lines
+from coldrun.tasks.report.markdown import inert, to_markdown
 from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import Evaluation, fetch_product, load_evaluation
 from coldrun.warehouse.reader import connect, select_rows
@@ -122,7 +123,7 @@ def evaluate_night(
     run_id = point.run_ids[0]
     if last is None:
         text = f"{name}: {tip[:12]} measured for the first time, there is nothing to compare with"
-        markdown = f"{inert(text)}\n\n{history_markdown(history)}"
+        markdown = f"{inert(text)}\n\n{to_markdown(history_document(history))}"
         return Night(
             name=name, state="measured", sentence=text, commit=tip, run_id=run_id, markdown=markdown
         )
@@ -144,7 +145,7 @@ def evaluate_night(
     return dataclasses.replace(
         night,
         decomposition=decomposition,
-        markdown=f"{night.markdown}\n\n{history_markdown(decomposition)}",
+        markdown=f"{night.markdown}\n\n{to_markdown(history_document(decomposition))}",
     )
 
 
@@ -173,7 +174,7 @@ def _unmeasured(name: str, tip: str, history: History) -> Night:
         sentence=text,
         exit_code=5,
         commit=tip,
-        markdown=f"{inert(text)}\n\n{history_markdown(history)}",
+        markdown=f"{inert(text)}\n\n{to_markdown(history_document(history))}",
     )
 
 
@@ -216,7 +217,7 @@ def _compare(evaluation: Evaluation, warehouse: Path, last: MeasuredRun, run_id:
         commit=run.outcome.commit,
         run_id=run_id,
         comparison=comparison,
-        markdown=comparison_markdown(comparison),
+        markdown=to_markdown(comparison_document(comparison)),
     )
 
 
@@ -229,11 +230,11 @@ def _moved(comparison: Comparison | None) -> list[Any]:
 
 def summarise_nights(nights: Sequence[Night]) -> str:
     """The Markdown of a whole night."""
-    lines = ["# Nightly evaluation", "", *bullets(night.sentence for night in nights)]
+    text = ["# Nightly evaluation", "", to_markdown(lines(night.sentence for night in nights))]
     for night in nights:
         if night.markdown:
-            lines += ["", f"## {inert(night.name)}", "", _deepen(night.markdown)]
-    return "\n".join(lines)
+            text += ["", f"## {inert(night.name)}", "", _deepen(night.markdown)]
+    return "\n".join(text)
 
 
 def _deepen(markdown: str) -> str:

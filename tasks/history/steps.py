@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
-from coldrun.tasks.history.history_model import HistoryStep, StepChange
-from coldrun.tasks.history.history_parts import control_parts, first_line
+from coldrun.tasks.history.history_model import HistoryStep
 from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.stats.decomposition import (
     Change,
-    ControlMove,
     StepJudgement,
     describe_moved,
     judge_step,
 )
+from coldrun.tasks.stats.drift import Drift
 from coldrun.tasks.stats.multiplicity import adjust_holm
 
 
@@ -24,7 +25,7 @@ def _judge(
     record: HistoryRecord,
     before: Node,
     after: Node,
-    closing: Sequence[ControlMove],
+    closing: Sequence[Drift],
 ) -> StepJudgement:
     first, second = record.run_of(before), record.run_of(after)
     if first is None or second is None:
@@ -36,7 +37,7 @@ def _judge(
         yardstick=record.yardstick,
         unsplit=tuple(_why_unsplit(record, before, after)),
         confounders=tuple(
-            f"{text} at the first point, by the end" for text in describe_moved(closing)
+            f"{text} in the closing re-run of the first point" for text in describe_moved(closing)
         ),
     )
 
@@ -64,7 +65,7 @@ def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
     return sum(node.first.distance for node in record.nodes[before.place + 1 : after.place + 1])
 
 
-def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterator[HistoryStep]:
+def build_steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[HistoryStep]:
     """Judge the steps between neighbouring measured points, oldest first.
 
     Args:
@@ -81,56 +82,35 @@ def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterat
         run = record.run_of(after)
         between = record.nodes[before.place + 1 : after.place + 1]
         yield HistoryStep(
-            **{"from": before.first.commit},
+            from_=before.first.commit,
             to=after.first.commit,
             commits=commits,
             subject=after.first.subject
             if commits == 1
             else f"{commits} commits to: {after.first.subject}",
             status=step.status,
-            measures={
-                name: _step_change(change, holm_p if name == primary else None)
-                for name, change in step.changes.items()
-            },
-            up_tasks=list(step.changes[primary].up),
-            down_tasks=list(step.changes[primary].down),
+            measures={**step.changes, primary: replace(step.changes[primary], holm_p=holm_p)},
+            up_tasks=list(step.changes[primary].up_tasks),
+            down_tasks=list(step.changes[primary].down_tasks),
             reasons=list(step.reasons),
             clears_noise=step.clears_noise,
             is_docs_only=commits == len(between)
             and all(node.first.is_docs_only for node in between),
             wall_seconds=run.wall_seconds if run else None,
-            controls=control_parts(step.controls),
+            controls=list(step.controls),
             others=_others(record, before, after),
         )
 
 
-def _step_change(change: Change, holm_p: float | None = None) -> StepChange:
-    return StepChange(
-        up=len(change.up),
-        down=len(change.down),
-        difference=change.difference,
-        p=change.p,
-        low=change.low,
-        high=change.high,
-        holm_p=holm_p,
-    )
-
-
-def _others(record: HistoryRecord, before: Node, after: Node) -> dict[str, dict[str, StepChange]]:
+def _others(record: HistoryRecord, before: Node, after: Node) -> dict[str, dict[str, Change]]:
     """The other arms over the same step."""
     first, second = record.run_of(before), record.run_of(after)
     if first is None or second is None:
         return {}
     return {
-        name: {
-            measure: _step_change(change)
-            for measure, change in judge_step(
-                first.outcome,
-                second.outcome,
-                arm=name,
-                yardstick=record.yardstick,
-            ).changes.items()
-        }
+        name: dict(
+            judge_step(first.outcome, second.outcome, arm=name, yardstick=record.yardstick).changes
+        )
         for name in first.outcome.arms
         if name != record.arm and name in second.outcome.arms
     }

@@ -1,4 +1,4 @@
-"""What an opening of the sealed part may tell, and how it is printed. Pure."""
+"""What an opening of the sealed part may tell, and the documents that tell it. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart
 from coldrun.tasks.judge.report_model import ArmPart, Report
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words
-from coldrun.tasks.report.markdown import bullets, table_lines
+from coldrun.tasks.report.document import Block, Heading, Line, Paragraph, Table, lines
 from coldrun.tasks.stats.integrity import compare_dev_sealed
 
 OPENING_SCHEMA = 1
@@ -92,64 +92,54 @@ def opening_values(
     }
 
 
-def opening_lines(opening: Opening, openings: Sequence[Opening], *, allowed: int) -> Iterator[str]:
-    """An opening in sentences: which one, why, by whom, of what."""
-    yield f"sealed part {words.short_digest(opening.sealed_digest)}: " + opening_words(
-        opening, openings, allowed
-    )
+def opening_document(
+    opening: Opening, openings: Sequence[Opening], *, allowed: int
+) -> Iterator[Block]:
+    """Which opening it is, why, by whom and of what, and the table of its results."""
+    which = opening_words(opening, openings, allowed)
+    yield Line(f"sealed part {words.short_digest(opening.sealed_digest)}: {which}")
     event = f" · event: {opening.event}" if opening.event else ""
-    yield f"line {opening.number} · {opening.at} · {opening.who} · reason: {opening.reason}{event}"
+    yield Line(
+        f"line {opening.number} · {opening.at} · {opening.who} · reason: {opening.reason}{event}"
+    )
     point = opening.point
     where = f" · point {point['commit'][:12]}" if point else ""
     dirty = " DIRTY work tree" if point and point["is_dirty"] else ""
-    yield (
+    yield Line(
         f"{counted(opening.tasks, 'task')} · arms {', '.join(opening.arms)}{where}{dirty} · "
         f"configurations tried on dev before: {opening.configurations_tried}"
     )
     result = opening.result
     if result is None:
-        yield f"{opening.status}: nothing was told of the sealed part"
+        yield Line(f"{opening.status}: nothing was told of the sealed part")
         return
     verdict = result["verdict"] or "none (the primary measure is not among the aggregates)"
-    yield f"verdict {verdict} · evidence {result['evidence']}"
-    for gate in result["gates"]:
-        yield _gate_line(GatePart.model_validate(gate))
+    yield Line(f"verdict {verdict} · evidence {result['evidence']}")
+    yield from lines(_gate_line(GatePart.model_validate(gate)) for gate in result["gates"])
     for gap in result["gaps"]:
         tuned = ": better on dev, which it was tuned on" if gap["low"] > 0 else ""
-        yield (
+        yield Line(
             f"{gap['arm']} at {gap['measure']}, dev ({gap['dev'][0]} of {gap['dev'][1]}) minus "
             f"sealed: {gap['difference']:+.3f} [{gap['low']:+.2f}, {gap['high']:+.2f}]{tuned}"
         )
-    for bar in result["bars"]:
-        yield _bar_line(BarPart.model_validate(bar))
+    yield from words.bar_lines(BarPart.model_validate(bar) for bar in result["bars"])
+    yield Table(
+        headers=["arm", "role", *(f"{name}, n = {result['tasks']}" for name in result["measures"])],
+        rows=list(_result_rows(result)),
+    )
 
 
-def opening_markdown(
-    opening: Opening, openings: Sequence[Opening], *, allowed: int
-) -> Iterator[str]:
-    """The same as lines of Markdown, with the table of results."""
-    yield from bullets(opening_lines(opening, openings, allowed=allowed))
-    if opening.result is not None:
-        yield ""
-        yield from table_lines(result_headers(opening.result), result_cells(opening.result))
-
-
-def log_markdown(summary: str, openings: Sequence[Opening], *, allowed: int) -> str:
-    """All openings as Markdown, below the sentence that sums them up."""
-    lines = ["# Openings of the sealed part", "", *bullets([summary])]
+def log_document(summary: str, openings: Sequence[Opening], *, allowed: int) -> Iterator[Block]:
+    """All openings, and the sentence that sums them up."""
+    yield Heading("Openings of the sealed part", is_page_only=True)
     for opening in openings:
-        lines += ["", f"## Line {opening.number}", ""]
-        lines += opening_markdown(opening, openings, allowed=allowed)
-    return "\n".join(lines)
+        yield Heading(f"Line {opening.number}", level=2, is_page_only=True)
+        yield from opening_document(opening, openings, allowed=allowed)
+    yield Paragraph(summary)
 
 
-def result_headers(result: Mapping[str, Any]) -> list[str]:
-    """The headers over `result_cells`."""
-    return ["arm", "role", *(f"{name}, n = {result['tasks']}" for name in result["measures"])]
-
-
-def result_cells(result: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The rows of a result's table: the nulls first, then the arms."""
+def _result_rows(result: Mapping[str, Any]) -> Iterator[list[str]]:
+    """The nulls first, then the arms."""
     for arm in result["arms"]:
         cells = [
             words.score_words(MeasurePart.model_validate(arm["measures"][name]), arm["n"])
@@ -169,9 +159,3 @@ def _gate_line(gate: GatePart) -> str:
     }.get(gate.outcome, gate.outcome)
     beaten = f"; beaten by {', '.join(gate.beaten_by)}" if gate.beaten_by else ""
     return f"{gate.arm} at {gate.measure}: {what}, {gate.reason}{beaten}"
-
-
-def _bar_line(bar: BarPart) -> str:
-    against = f" over {bar.against}" if bar.against else ""
-    met = "met" if bar.met else "FAILED"
-    return f"bar {met}: {bar.arm}{against} {bar.measure} {bar.value:.3f} ≥ {bar.at_least:.3f}"

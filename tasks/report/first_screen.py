@@ -8,23 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Literal
 
 from coldrun.tasks.judge.evidence import Verdict
 from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
 from coldrun.tasks.judge.report_model import ArmPart, Report
 from coldrun.tasks.lib.plain_text import counted, cut_text
+from coldrun.tasks.report.document import Line, Style, lines, warning_lines
 from coldrun.tasks.report.run_words import (
     MEASURED_NOTHING,
     arm_named,
-    bar_lines,
     first_line,
     measure_names,
+    registered_lines,
     withheld_word,
 )
-
-Style = Literal["", "bold", "dim", "good", "doubtful", "bad"]
 
 SHOWN_WARNINGS = 2
 SHOWN_CLAIMS = 6
@@ -58,15 +55,6 @@ _MEASURE_WORDS = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
-    """A sentence, which wraps between words, or a row or command, which stays as it is."""
-
-    text: str
-    style: Style = ""
-    is_whole: bool = False
-
-
 def first_screen(
     report: Report, *, width: int, is_ascii: bool = False, options: str = ""
 ) -> Iterator[Line]:
@@ -78,7 +66,7 @@ def first_screen(
         is_ascii: Draw with plain characters.
         options: What the commands need besides, such as ` --warehouse DIR`.
     """
-    yield Line(first_line(report), "bold")
+    yield Line(first_line(report), is_strong=True)
     yield from _verdict_lines(report)
     if report.evidence in ("executed", "mixed", "replayed"):
         yield Line("")
@@ -88,13 +76,9 @@ def first_screen(
             "null: the score of an answer that ignores the question; a tool must beat each.",
             "dim",
         )
-    yield from (Line(text, "dim") for text in _panel_sentences(report))
-    for line in bar_lines(report):
-        yield Line(line, "bad" if "FAILED" in line else "good")
-    for change in report.panel.changes_after_the_fact:
-        yield Line(f"registered after the fact: {change}", "doubtful")
-    for warning in report.warnings[:SHOWN_WARNINGS]:
-        yield Line(f"warning: {warning}", "doubtful")
+    yield from lines(_panel_sentences(report), "dim")
+    yield from registered_lines(report)
+    yield from warning_lines(report.warnings[:SHOWN_WARNINGS])
     more = len(report.warnings) - SHOWN_WARNINGS
     if more > 0:
         yield Line(f"and {counted(more, 'more warning')}, with the details", "doubtful")
@@ -103,19 +87,21 @@ def first_screen(
 
 def _verdict_lines(report: Report) -> Iterator[Line]:
     word, style = _VERDICT_WORDS[report.verdict]
-    if report.evidence in ("invalid", "incomplete") or report.verdict == "replayed":
-        yield Line(f"{word}: {'; '.join(report.reasons) or 'no reason is known'}.", style)
-        if report.evidence in ("invalid", "incomplete"):
-            return
-    sentences = [_claim(report, gate) for gate in report.gates]
+    is_strong = style != "doubtful"
+    is_void = report.evidence in ("invalid", "incomplete")
+    if is_void or report.verdict == "replayed" or not report.gates:
+        otherwise = "no reason is known" if report.gates else "no arm was judged"
+        reasons = "; ".join(report.reasons) or otherwise
+        yield Line(f"{word}: {reasons}.", style, is_strong)
+    if is_void:
+        return
     prefix = f"{word}: " if report.verdict != "replayed" else "In these answers, "
-    for number, sentence in enumerate(sentences[:SHOWN_CLAIMS]):
-        yield Line((prefix if number == 0 else "") + sentence, style)
-    if len(sentences) > SHOWN_CLAIMS:
-        more = counted(len(sentences) - SHOWN_CLAIMS, "more candidate")
-        yield Line(f"and {more}, with the details", style)
-    if not sentences:
-        yield Line(f"{word}: {'; '.join(report.reasons) or 'no arm was judged'}.", style)
+    for number, gate in enumerate(report.gates[:SHOWN_CLAIMS]):
+        sentence = _claim(report, gate)
+        yield Line((prefix if number == 0 else "") + sentence, style, is_strong)
+    if len(report.gates) > SHOWN_CLAIMS:
+        more = counted(len(report.gates) - SHOWN_CLAIMS, "more candidate")
+        yield Line(f"and {more}, with the details", style, is_strong)
 
 
 def _claim(report: Report, gate: GatePart) -> str:
@@ -180,7 +166,7 @@ def _is_counted(measure: str) -> bool:
 
 
 def _amount(report: Report, measure: str, value: float) -> str:
-    """A score in questions, or as a mean where it is no share of them."""
+    """A score in questions, or as a mean where tasks score fractions."""
     if not _is_counted(measure):
         return f"{value:.2f}"
     return f"{value * report.counts.tasks:.1f}".removesuffix(".0")
@@ -274,7 +260,8 @@ def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line
             drawn = _interval(report, measure, part).removeprefix("(95 %: ").removesuffix(")")
         yield Line(
             f"{row:{left if is_drawn or not arm.is_withheld else 0}}{drawn}".rstrip(),
-            "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else "",
+            "dim" if arm.role == "null" else "",
+            is_strong=arm.role == "candidate",
             is_whole=True,
         )
 

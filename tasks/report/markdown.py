@@ -1,15 +1,21 @@
-"""The report of a run as Markdown, and the Markdown that all reports are made of."""
+"""Documents as Markdown, in which whatever was quoted stays text."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from coldrun.tasks.judge.cost_model import CostsPart
-from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
 from coldrun.tasks.lib.plain_text import one_line
-from coldrun.tasks.report import attribution_words, cost_words, run_words
+from coldrun.tasks.report.document import (
+    Block,
+    Code,
+    Heading,
+    Image,
+    Line,
+    Paragraph,
+    Table,
+    Words,
+)
 
 _MARKS = re.compile(
     r"""
@@ -31,13 +37,55 @@ _MARKS = re.compile(
 of settings. As code they are as harmless where somebody else's text has them."""
 
 
-def render_markdown(report: Report, *, stratum: str | None = None) -> str:
-    """The same report as on the terminal, with full hashes.
+def to_markdown(document: Iterable[Block]) -> str:
+    """A document as Markdown, without a line feed at its end."""
+    text: list[str] = []
+    before: Block | None = None
+    for block in document:
+        if before is not None and not (isinstance(before, Line) and isinstance(block, Line)):
+            text.append("")
+        text += _render(block)
+        before = block
+    return "\n".join(text)
 
-    Raises:
-        UsageError: The run has no such stratum.
-    """
-    return "\n".join(_lines(report, stratum))
+
+def _render(block: Block) -> Iterator[str]:
+    match block:
+        case Line():
+            marker = "-" if block.number is None else f"{block.number}."
+            yield f"{'  ' * block.depth}{marker} {_emphasise(_inline(block.text), block.is_strong)}"
+        case Paragraph():
+            yield _emphasise(inert(block.text), block.is_strong)
+        case Heading():
+            # a # at the end of a heading would count as its closing sequence
+            yield "#" * block.level + " " + re.sub(r"(?<= )(#+)$", r"\\\1", inert(block.text))
+        case Table():
+            yield _row(map(inert, block.headers))
+            places = range(len(block.headers))
+            yield _row("---" if place < block.text_columns else "---:" for place in places)
+            yield from (_row(map(inert, cells)) for cells in block.rows)
+        case Image():
+            yield f"![{inert(block.text)}](<{block.path}>)"
+
+
+def _emphasise(text: str, is_strong: bool) -> str:
+    return f"**{text}**" if is_strong and text else text
+
+
+def _row(cells: Iterable[str]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _inline(text: Words) -> str:
+    parts: Sequence[str] = [text] if isinstance(text, str) else text
+    return "".join(map(_part, parts)).strip()
+
+
+def _part(part: str) -> str:
+    if isinstance(part, Code):
+        return code(part)
+    before, after = " " * part[:1].isspace(), " " * part[-1:].isspace()
+    return f"{before}{inert(part)}{after}"
 
 
 def inert(text: str) -> str:
@@ -55,124 +103,6 @@ def code(text: str) -> str:
     fence = "`" * (1 + max((len(run) for run in re.findall("`+", flat)), default=0))
     pad = " " if flat[:1] in ("`", "") or flat[-1:] == "`" else ""
     return f"{fence}{pad}{flat}{pad}{fence}"
-
-
-def bullets(lines: Iterable[str]) -> Iterator[str]:
-    """Sentences as a list."""
-    return (f"- {inert(line)}" for line in lines)
-
-
-def outline(lines: Iterable[str]) -> Iterator[str]:
-    """Sentences as a list, nested as they are indented, by two spaces a level."""
-    for line in lines:
-        depth = (len(line) - len(line.lstrip(" "))) // 2
-        yield f"{'  ' * depth}- {inert(line)}"
-
-
-def table_lines(
-    headers: Sequence[str], rows: Iterable[Sequence[str]], *, text_columns: int = 2
-) -> Iterator[str]:
-    """A Markdown table; the first columns are text, the others numbers."""
-    yield _row(headers)
-    yield _row(["---" if number < text_columns else "---:" for number in range(len(headers))])
-    for cells in rows:
-        yield _row([inert(cell) for cell in cells])
-
-
-def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _lines(report: Report, stratum: str | None) -> Iterator[str]:
-    yield f"**{inert(run_words.first_line(report))}**"
-    yield ""
-    yield f"# {inert(report.panel.name)}: {report.verdict.replace('_', ' ')}"
-    yield ""
-    yield from bullets([run_words.verdict_line(report)])
-    yield from (f"  - because {inert(reason)}" for reason in report.reasons)
-    yield from bullets(
-        [
-            run_words.run_line(report),
-            run_words.panel_line(report),
-            run_words.distribution_line(report),
-        ]
-    )
-    yield f"- panel {code(report.panel.digest)}"
-    if report.panel.base:
-        yield f"- base {code(report.panel.base)}, head {code(report.panel.head or '')}"
-    if report.point:
-        yield f"- point {code(report.point.commit)} of {code(report.point.repo)}"
-        yield f"- tree {code(report.point.tree)}"
-    yield from bullets(
-        f"registered after the fact: {text}" for text in report.panel.changes_after_the_fact
-    )
-    yield ""
-    yield from table_lines(
-        run_words.arm_headers(report), (run_words.arm_cells(report, arm) for arm in report.arms)
-    )
-    yield ""
-    yield from (f"- **{inert(run_words.headline(report, gate))}**" for gate in report.gates)
-    for gate in (gate for gate in report.gates if gate.outcome != "refused"):
-        yield ""
-        yield inert(run_words.gate_line(report, gate))
-        yield ""
-        yield from table_lines(
-            run_words.GATE_HEADERS,
-            (
-                run_words.gate_cells(part, report.counts.tasks)
-                for part in [*gate.against, *gate.compared]
-            ),
-        )
-    if report.ablations or report.usage:
-        yield from _effect_lines(report)
-    if report.costs is not None:
-        yield from _cost_lines(report, report.costs)
-    yield ""
-    yield from bullets(production_lines(report))
-    yield from bullets(run_words.bar_lines(report))
-    yield from bullets(f"warning: {warning}" for warning in report.warnings)
-    if stratum is not None:
-        headers, rows = stratum_table(report, stratum)
-        yield ""
-        yield inert(stratum_line(report, stratum))
-        yield ""
-        yield from table_lines(headers, rows, text_columns=1)
-
-
-def _effect_lines(report: Report) -> Iterator[str]:
-    yield ""
-    yield from bullets(attribution_words.lines(report))
-    rows = list(attribution_words.effect_rows(report))
-    if rows:
-        yield ""
-        yield inert(attribution_words.effects_line(report))
-        yield ""
-        yield from table_lines(attribution_words.EFFECT_HEADERS, rows)
-
-
-def _cost_lines(report: Report, costs: CostsPart) -> Iterator[str]:
-    yield ""
-    yield inert(cost_words.USED_LINE)
-    yield ""
-    yield from table_lines(cost_words.USED_HEADERS, cost_words.used_rows(costs))
-    yield ""
-    yield inert(cost_words.cost_line(costs))
-    yield ""
-    yield from table_lines(
-        cost_words.cost_headers(costs), cost_words.cost_rows(costs), text_columns=1
-    )
-    yield ""
-    if costs.prices is not None:
-        yield f"- prices {code(costs.prices.digest)} of {code(costs.prices.file)}"
-    yield from bullets(cost_words.cost_notes(report, costs))
-    rows = list(cost_words.pair_rows(report, costs))
-    if rows:
-        yield ""
-        yield inert(cost_words.pair_line(report, costs))
-        yield ""
-        yield from table_lines(cost_words.PAIR_HEADERS, rows)
-        yield ""
-    yield from (f"- **{inert(line)}**" for line in cost_words.claim_lines(report, costs))
 
 
 def _defuse(found: re.Match[str], text: str) -> str:

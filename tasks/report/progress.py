@@ -8,7 +8,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Protocol
 
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.live import Live
@@ -22,48 +21,18 @@ from coldrun.tasks.run.execute import Progress
 PLAIN_EVERY_SECONDS = 10.0
 REFRESHES_PER_SECOND = 8
 SHORTEST_BAR, LONGEST_BAR = 8, 40
-"""Columns of the bar; where there is no room for the shortest, there is none."""
+"""Columns of the bar; it is left out where the shortest does not fit."""
 
 DELETE_ROWS = Segment("\x1b[9M", None, [(ControlType.ERASE_IN_LINE, 9)])
 """From the cursor on; erasing all below would, in tmux, push it into what was scrolled out."""
 RETURN = Segment("\r", None, [(ControlType.CARRIAGE_RETURN,)])
 
 
-class Display(Protocol):
-    """What shows how far long work has come."""
-
-    def phase(self, name: str) -> None:
-        """Say what begins: mining, checking out, starting, judging."""
-
-    def update(self, progress: Progress) -> None:
-        """Say how many answers there are."""
-
-    def note(self, line: str) -> None:
-        """Say something that matters only while it lasts."""
-
-    def close(self) -> None:
-        """Take the line away; nothing is shown after that."""
-
-
-@contextmanager
-def show_progress(console: PeopleConsole) -> Iterator[Display]:
-    """Show the phase, the answers done, their rate, the time left and the tool failures.
-
-    On a terminal it is one line that is gone at the end, below whatever else is printed on the
-    console meanwhile; elsewhere a line every ten seconds.
-    """
-    display = _LiveLine(console) if console.is_live else _PlainLines(console)
-    try:
-        yield display
-    finally:
-        display.close()
-
-
 @dataclass(slots=True)
 class Work:
     """What is known of the work: its phase, since when, and the answers since it began to ask.
 
-    One thread draws it while others change it: whoever reads a field twice reads it once.
+    One thread draws it while others change it, so each reader reads a field once.
     """
 
     phase: str = "starting"
@@ -98,68 +67,50 @@ class Work:
         return (progress.planned - progress.done) / rate
 
 
-class _LiveLine:
-    """The live line, drawn again several times a second by a thread of Rich's."""
+class Display:
+    """Shows how far long work has come.
 
-    def __init__(self, console: PeopleConsole) -> None:
-        self._work = Work()
-        self._live = Live(
-            self,
-            console=console,
-            transient=True,
-            refresh_per_second=REFRESHES_PER_SECOND,
-            # what others print to a stream that is this terminal goes above the line
-            redirect_stdout=sys.stdout.isatty(),
-            redirect_stderr=sys.stderr.isatty(),
-        )
-        self._live.start(refresh=True)
-
-    def phase(self, name: str) -> None:
-        self._work.begin(name)
-        self._live.refresh()
-
-    def update(self, progress: Progress) -> None:
-        self._work.update(progress)
-
-    def note(self, line: str) -> None:
-        self.phase(line)
-
-    def close(self) -> None:
-        self._live.stop()
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        del console
-        # The cursor waits where the line begins: the ^C that a terminal echoes there needs no
-        # second row, and where a window that gets narrower breaks the line, the cursor stays in
-        # the first row of it, so that all of them are deleted.
-        yield DELETE_ROWS
-        yield progress_line(self._work, options.max_width, is_ascii=options.ascii_only)
-        yield RETURN
-
-
-class _PlainLines:
-    """A line every ten seconds while answers come; what else is noted, at once."""
+    On a terminal it is one live line, drawn again several times a second by a thread of Rich's, and
+    gone at the end; elsewhere a line every ten seconds.
+    """
 
     def __init__(self, console: PeopleConsole) -> None:
         self._console = console
         self._work = Work()
         self._last = time.monotonic()
         self._lock = threading.Lock()
+        self._live: Live | None = None
+        if console.is_live:
+            self._live = Live(
+                _LiveLine(self._work),
+                console=console,
+                transient=True,
+                refresh_per_second=REFRESHES_PER_SECOND,
+                # what others print to a stream that is this terminal goes above the line
+                redirect_stdout=sys.stdout.isatty(),
+                redirect_stderr=sys.stderr.isatty(),
+            )
+            self._live.start(refresh=True)
 
     def phase(self, name: str) -> None:
+        """Say what begins: mining, checking out, starting, judging."""
         self._work.begin(name)
+        if self._live:
+            self._live.refresh()
 
     def note(self, line: str) -> None:
-        self._console.print(line, soft_wrap=True, style="dim")
-
-    def close(self) -> None:
-        pass
+        """Say something that matters only while it lasts."""
+        if self._live:
+            self.phase(line)
+        else:
+            self._console.print(line, soft_wrap=True, style="dim")
 
     def update(self, progress: Progress) -> None:
+        """Say how many answers there are."""
         with self._lock:
             self._work.update(progress)
             now = time.monotonic()
-            if now - self._last < PLAIN_EVERY_SECONDS:
+            if self._live or now - self._last < PLAIN_EVERY_SECONDS:
                 return
             self._last = now
         self._console.print(
@@ -168,6 +119,35 @@ class _PlainLines:
             f"{counted(progress.infra, 'tool failure')}",
             soft_wrap=True,
         )
+
+    def close(self) -> None:
+        """Take the line away; nothing is shown after that."""
+        if self._live:
+            self._live.stop()
+
+
+@contextmanager
+def show_progress(console: PeopleConsole) -> Iterator[Display]:
+    """Show the phase, the answers done, their rate, the time left and the tool failures."""
+    display = Display(console)
+    try:
+        yield display
+    finally:
+        display.close()
+
+
+@dataclass(frozen=True, slots=True)
+class _LiveLine:
+    work: Work
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        del console
+        # The cursor waits where the line begins: the ^C that a terminal echoes there needs no
+        # second row, and where a window that gets narrower breaks the line, the cursor stays in
+        # the first row of it, so that all of them are deleted.
+        yield DELETE_ROWS
+        yield progress_line(self.work, options.max_width, is_ascii=options.ascii_only)
+        yield RETURN
 
 
 def progress_line(work: Work, width: int, *, is_ascii: bool = False) -> Text:

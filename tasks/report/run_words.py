@@ -1,23 +1,16 @@
-"""The report's sentences and cells, shared by terminal and Markdown. Pure."""
+"""The sentences and cells of a run's report. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
+from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart
 from coldrun.tasks.judge.report_model import ArmPart, PointPart, Report
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.lib.records import DROP_REASONS
+from coldrun.tasks.report.document import Line, Style
 
 MEASURED_NOTHING = "** measured nothing **"
-
-_EVIDENCE_WORDS = {
-    "executed": "every answer was executed in this run",
-    "mixed": "some answers are replayed from earlier runs",
-    "replayed": "nothing was executed; every answer is replayed from an earlier run",
-    "incomplete": "answers are missing or came too fast to have run",
-    "invalid": "these rows must not be read as a measurement",
-}
 
 
 def short_digest(digest: str) -> str:
@@ -50,14 +43,6 @@ def point_words(point: PointPart) -> str:
     """The measured point in a few words."""
     shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
     return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}{shared}"
-
-
-def verdict_line(report: Report) -> str:
-    """The verdict with the evidence it rests on."""
-    text = (
-        f"verdict {report.verdict} · evidence {report.evidence}: {_EVIDENCE_WORDS[report.evidence]}"
-    )
-    return text if report.status == "finished" else f"{text} (the run was interrupted)"
 
 
 def run_line(report: Report) -> str:
@@ -137,82 +122,15 @@ def measure_names(report: Report) -> list[str]:
     return list(report.arms[0].measures) if report.arms else []
 
 
-def arm_cells(report: Report, arm: ArmPart) -> list[str]:
-    """One row of the table of arms: name, role, primary with interval, the other measures."""
-    primary, *others = measure_names(report)
-    cells = [arm.name, arm.role]
-    if arm.is_withheld:
-        cells += [withheld_word(report, arm), *("·" for _ in others)]
-    else:
-        cells.append(_primary_cell(arm.measures[primary]))
-        cells += [f"{arm.measures[name].value:.3f}" for name in others]
-    return cells + [cell for _, cell in _run_columns(report, arm)]
-
-
 def withheld_word(report: Report, arm: ArmPart) -> str:
     """What stands in place of a score that is withheld."""
     refused = {gate.arm for gate in report.gates if gate.outcome == "refused"}
     return "no verdict" if arm.name in refused else MEASURED_NOTHING
 
 
-def arm_headers(report: Report) -> list[str]:
-    """The headers over `arm_cells`."""
-    primary, *others = measure_names(report)
-    columns = [header for header, _ in _run_columns(report, report.arms[0])]
-    return ["arm", "role", f"{primary}, n = {report.counts.tasks}", *others, *columns]
-
-
-def _primary_cell(part: MeasurePart) -> str:
-    count = "" if part.count is None else f" ({part.count})"
-    return f"{part.value:.3f}{count} [{part.low:.2f}, {part.high:.2f}]"
-
-
-def _run_columns(report: Report, arm: ArmPart) -> Iterator[tuple[str, str]]:
-    """Columns about the answering itself; those that are zero for all arms are left out."""
-    is_null = arm.role == "null"
-    for header, name in (("failures", "infra"), ("abstained",) * 2, ("degraded",) * 2):
-        if any(getattr(other, name) for other in report.arms):
-            yield header, "" if is_null else str(getattr(arm, name))
-    if any(other.stability for other in report.arms):
-        yield "stable", _stability(arm)
-    yield "s each", "" if is_null else _seconds(arm)
-
-
-def _stability(arm: ArmPart) -> str:
-    if arm.role == "null":
-        # a null gives the same answer each time; random and permuted are expectations
-        return "" if arm.kind in ("random", "permuted") else "1.000"
-    value = arm.stability.get("outcome_agreement")
-    return "" if value is None else f"{value:.3f}"
-
-
-def _seconds(arm: ArmPart) -> str:
-    if arm.answer_seconds is None and arm.executed:
-        return "failed"
-    return seconds_words(arm.answer_seconds)
-
-
 def seconds_words(seconds: float | None) -> str:
     """The time of an answer; without one nothing was executed."""
     return "replayed" if seconds is None else f"{seconds:.4f}"
-
-
-GATE_HEADERS = ["against", "role", "score", "Δ tasks", "95 %", "up", "down", "p", "Holm"]
-
-
-def gate_cells(part: AgainstPart, n: int) -> list[str]:
-    """One row of the table of a candidate's comparisons."""
-    return [
-        part.arm,
-        part.role,
-        "" if part.value is None else f"{part.value:.3f}",
-        f"{part.difference * n:+.1f}",
-        interval_words(part.low, part.high, n),
-        "–" if part.up is None else str(part.up),
-        "–" if part.down is None else str(part.down),
-        p_words(part.p),
-        "" if part.holm_p is None else p_words(part.holm_p),
-    ]
 
 
 def interval_words(low: float | None, high: float | None, n: int) -> str:
@@ -247,18 +165,27 @@ def p_words(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def bar_lines(report: Report) -> Iterator[str]:
-    """One line for each registered bar."""
-    for bar in report.bars:
+def registered_lines(report: Report) -> Iterator[Line]:
+    """The registered bars, and what was registered after the fact."""
+    yield from bar_lines(report.bars)
+    for change in report.panel.changes_after_the_fact:
+        yield Line(f"registered after the fact: {change}", "doubtful")
+
+
+def bar_lines(bars: Iterable[BarPart]) -> Iterator[Line]:
+    """Registered bars, and whether they were met."""
+    for bar in bars:
         met = "met" if bar.met else "FAILED"
+        style: Style = "good" if bar.met else "bad"
         how = "" if bar.rule == "point" else " (lower limit)"
         if bar.against is None:
-            yield f"bar {met}: {bar.arm} {bar.measure} {bar.value:.3f}{how} ≥ {bar.at_least:.3f}"
+            text = f"{bar.arm} {bar.measure} {bar.value:.3f}{how} ≥ {bar.at_least:.3f}"
         else:
-            yield (
-                f"bar {met}: {bar.arm} over {bar.against} at {bar.measure} "
-                f"{bar.value:+.3f}{how} ≥ {bar.at_least:+.3f}"
+            text = (
+                f"{bar.arm} over {bar.against} at {bar.measure} {bar.value:+.3f}{how} "
+                f"≥ {bar.at_least:+.3f}"
             )
+        yield Line(f"bar {met}: {text}", style, is_strong=True)
 
 
 def panel_line(report: Report) -> str:

@@ -1,148 +1,153 @@
-"""The report of a run on the terminal."""
+"""Documents on a terminal: tables as wide as there is room for, records where there is not."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
+
+from rich.box import SIMPLE_HEAD
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table as RichTable
 from rich.text import Text
 
-from coldrun.tasks.judge.cost_model import CostsPart
-from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
 from coldrun.tasks.lib.plain_text import one_line
-from coldrun.tasks.report import attribution_words, cost_words, run_words
 from coldrun.tasks.report.console import PeopleConsole
-from coldrun.tasks.report.first_screen import Style, first_screen
-from coldrun.tasks.report.tables import print_table
+from coldrun.tasks.report.document import Block, Heading, Image, Line, Paragraph, Table
 
-WIDEST_SCREEN = 100
-"""Columns that the first screen takes of a wide terminal."""
+WIDEST = 1000
+"""Columns of a terminal on which nothing needs to break."""
 
-_STYLES: dict[Style, str] = {
+LEAST_TEXT = 12
+"""Columns that a cell of prose keeps when it is cut."""
+
+_STYLES = {
     "": "",
     "bold": "bold",
     "dim": "dim",
-    "good": "bold green",
+    "good": "green",
     "doubtful": "yellow",
-    "bad": "bold red",
+    "bad": "red",
 }
-_VERDICT_STYLES = {"measured": "bold green", "inconclusive": "bold yellow"}
 
 
-def print_report(
-    report: Report,
-    console: PeopleConsole,
-    *,
-    is_full: bool = False,
-    stratum: str | None = None,
-    options: str = "",
-) -> None:
-    """Print the first screen; with `is_full` or a stratum, what is behind it too.
-
-    Args:
-        report: The report.
-        console: Where it goes.
-        is_full: Print all tables, costs, strata and warnings.
-        stratum: Split the primary measure by it.
-        options: What the commands on the first screen need besides, such as ` --warehouse DIR`.
-
-    Raises:
-        UsageError: The run has no such stratum; nothing is printed then.
-    """
-    split = None if stratum is None else stratum_table(report, stratum)
-    lines = first_screen(
-        report,
-        width=min(console.width, WIDEST_SCREEN),
-        is_ascii=console.options.ascii_only,
-        options=options,
-    )
-    for line in lines:
-        if line.is_whole:
-            console.print_whole(Text(line.text, _STYLES[line.style]))
+def print_document(document: Iterable[Block], console: PeopleConsole) -> None:
+    """Print a document, with an empty line where another kind of block begins."""
+    before: Block | None = None
+    for block in document:
+        if isinstance(block, Image) or (isinstance(block, Heading) and block.is_page_only):
+            continue
+        if before is not None and _is_apart(before, block):
+            console.print()
+        if isinstance(block, Table):
+            print_table(console, block)
         else:
-            _print(console, line.text, _STYLES[line.style])
-    if is_full:
-        console.print()
-        _print_details(report, console)
-    if split is not None and stratum is not None:
-        console.print()
-        _print(console, stratum_line(report, stratum))
-        print_table(console, *split, text_columns=1)
+            _print_text(block, console)
+        before = block
 
 
-def _print_details(report: Report, console: Console) -> None:
-    """Print the nulls, then the arms, then what they may claim, with every figure."""
-    _print(console, run_words.verdict_line(report), _VERDICT_STYLES.get(report.verdict, "bold red"))
-    for reason in report.reasons:
-        _print(console, f"  because {reason}")
-    _print(console, run_words.run_line(report))
-    _print(console, run_words.panel_line(report))
-    _print(console, run_words.distribution_line(report))
-    for change in report.panel.changes_after_the_fact:
-        _print(console, f"registered after the fact: {change}", "yellow")
-    console.print()
-    _print_arms(console, report)
-    for gate in report.gates:
-        style = {"beats_nulls": "green", "inconclusive": "yellow"}.get(gate.outcome, "red")
-        _print(console, run_words.headline(report, gate), style)
-    for gate in (gate for gate in report.gates if gate.outcome != "refused"):
-        console.print()
-        _print(console, run_words.gate_line(report, gate))
-        parts = [*gate.against, *gate.compared]
-        cells = [run_words.gate_cells(part, report.counts.tasks) for part in parts]
-        print_table(console, run_words.GATE_HEADERS, cells)
-    if report.ablations or report.usage:
-        _print_effects(console, report)
-    if report.costs is not None:
-        _print_costs(console, report, report.costs)
-    for line in production_lines(report):
-        _print(console, line)
-    for line in run_words.bar_lines(report):
-        _print(console, line, "bold red" if "FAILED" in line else "green")
-    for warning in report.warnings:
-        _print(console, f"warning: {warning}", "yellow")
+def _is_apart(before: Block, after: Block) -> bool:
+    match before, after:
+        case (Line() | Paragraph(), Line()) | (Paragraph(), Table()):
+            return False
+        case Heading(), Line():
+            return before.level == 1
+    return True
 
 
-def _print_effects(console: Console, report: Report) -> None:
-    console.print()
-    for line in attribution_words.lines(report):
-        _print(console, line)
-    rows = list(attribution_words.effect_rows(report))
-    if rows:
-        _print(console, attribution_words.effects_line(report))
-        print_table(console, attribution_words.EFFECT_HEADERS, rows)
+def _print_text(block: Line | Paragraph | Heading, console: PeopleConsole) -> None:
+    words = block.text if isinstance(block.text, str) else "".join(block.text)
+    style, is_strong = "", not isinstance(block, Heading) and block.is_strong
+    if isinstance(block, Line):
+        number = "" if block.number is None else f"{block.number}. "
+        words, style = f"{'  ' * block.depth}{number}{words}", _STYLES[block.style]
+    text = Text(one_line(words), f"bold {style}".strip() if is_strong else style)
+    if isinstance(block, Line) and block.is_whole:
+        console.print_whole(text)
+    else:
+        console.print(text, soft_wrap=True)
 
 
-def _print_costs(console: Console, report: Report, costs: CostsPart) -> None:
-    console.print()
-    _print(console, cost_words.USED_LINE)
-    print_table(console, cost_words.USED_HEADERS, cost_words.used_rows(costs))
-    console.print()
-    _print(console, cost_words.cost_line(costs))
-    print_table(
-        console, cost_words.cost_headers(costs), cost_words.cost_rows(costs), text_columns=1
-    )
-    for note in cost_words.cost_notes(report, costs):
-        _print(console, note)
-    rows = list(cost_words.pair_rows(report, costs))
-    if rows:
-        console.print()
-        _print(console, cost_words.pair_line(report, costs))
-        print_table(console, cost_words.PAIR_HEADERS, rows)
-    for claim in cost_words.claim_lines(report, costs):
-        _print(console, claim, "bold")
+def print_table(console: Console, table: Table) -> None:
+    """Print a table without frames, in the first of these forms that fits.
+
+    As it is; with headers on two lines; with prose cut short; with cells broken between words; a
+    record for each row. No name and no number is ever cut in two.
+    """
+    rows = [[one_line(cell) for cell in row] for row in table.rows]
+    headers = [one_line(header) for header in table.headers]
+    broken = ["\n".join(header.rsplit(" ", 1)) for header in headers]
+    for drawn in (
+        _draw(table, headers, rows),
+        _draw(table, broken, rows),
+        _draw_cut(console, table, broken, rows),
+        _draw_wrapped(console, table, broken, rows),
+    ):
+        if _width(console, drawn) <= console.width:
+            console.print(drawn)
+            return
+    _print_records(console, table, headers, rows)
 
 
-def _print_arms(console: Console, report: Report) -> None:
-    print_table(
-        console,
-        run_words.arm_headers(report),
-        [run_words.arm_cells(report, arm) for arm in report.arms],
-        styles=[
-            "dim" if arm.role == "null" else "bold" if arm.role == "candidate" else ""
-            for arm in report.arms
-        ],
-    )
+def _draw(table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> RichTable:
+    drawn = RichTable(box=SIMPLE_HEAD, pad_edge=False, show_edge=False, padding=(0, 1, 0, 0))
+    for number, header in enumerate(headers):
+        drawn.add_column(
+            Text(header),
+            justify="left" if number < table.text_columns else "right",
+            no_wrap=True,
+            overflow="fold",
+        )
+    for number, cells in enumerate(rows):
+        drawn.add_row(*map(Text, cells), style=_row_style(table, number))
+    return drawn
 
 
-def _print(console: Console, line: str, style: str = "") -> None:
-    console.print(Text(one_line(line), style=style), soft_wrap=True)
+def _draw_cut(
+    console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> RichTable:
+    """With prose as short as it must be."""
+    drawn = _draw(table, headers, rows)
+    excess = max(0, _width(console, drawn) - console.width)
+    for place in table.prose:
+        natural = max((cell_len(row[place]) for row in rows), default=0)
+        drawn.columns[place].width = max(min(natural, LEAST_TEXT), natural - excess)
+        drawn.columns[place].overflow = "ellipsis"
+    return drawn
+
+
+def _draw_wrapped(
+    console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> RichTable:
+    """With cells broken between words; the columns that need most lines get the room."""
+    drawn = _draw(table, headers, rows)
+    widths: list[int] = []
+    natural: list[int] = []
+    for place, header in enumerate(headers):
+        texts = [*header.splitlines(), *(row[place] for row in rows)]
+        natural.append(max(map(cell_len, texts), default=0))
+        widths.append(max((cell_len(word) for text in texts for word in text.split()), default=1))
+    for _ in range(console.width - _width(console, drawn) + sum(natural) - sum(widths)):
+        widths[max(range(len(widths)), key=lambda place: natural[place] / widths[place])] += 1
+    for column, width in zip(drawn.columns, widths, strict=True):
+        column.width, column.no_wrap = width, False
+    return drawn
+
+
+def _row_style(table: Table, number: int) -> str:
+    return _STYLES[table.styles[number]] if table.styles else ""
+
+
+def _width(console: Console, drawn: RichTable) -> int:
+    return Measurement.get(console, console.options.update(width=WIDEST), drawn).maximum
+
+
+def _print_records(
+    console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
+) -> None:
+    for number, (name, *cells) in enumerate(rows):
+        style = _row_style(table, number)
+        console.print(Text(name, style or "bold"), soft_wrap=True)
+        for header, cell in zip(headers[1:], cells, strict=True):
+            if cell:
+                console.print(Text(f"  {header}: {cell}", style), soft_wrap=True)

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.stats.drift import Drift, judge_drift
@@ -53,29 +54,25 @@ class PointOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """How one measure moved between two points.
+    """How one measure moved between two points. JSON leaves out which tasks moved.
 
     `difference`, `low` and `high` (95 %) are in tasks; with fractional scores they are sums of
-    fractions, and `up` and `down` count tasks that moved at all.
+    fractions, and `up` and `down` count tasks that moved at all. `p` is one-sided in the direction
+    of the change; `holm_p` is p adjusted for all steps of a report.
     """
 
-    n: int
-    before: float
-    after: float
-    up: tuple[str, ...]
-    down: tuple[str, ...]
+    up: int
+    down: int
     difference: float
+    p: float
     low: float
     high: float
-    p: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ControlMove:
-    """A control or floor arm between two points: whether it moved although it should not."""
-
-    arm: str
-    drift: Drift
+    before: float
+    after: float
+    n: int
+    holm_p: float | None = None
+    up_tasks: Annotated[tuple[str, ...], Field(exclude=True)] = ()
+    down_tasks: Annotated[tuple[str, ...], Field(exclude=True)] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +83,7 @@ class StepJudgement:
     status: StepStatus
     reasons: tuple[str, ...]
     clears_noise: bool
-    controls: tuple[ControlMove, ...]
+    controls: tuple[Drift, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,15 +126,17 @@ def compare_scores(before: Mapping[str, float], after: Mapping[str, float], *, s
     n = len(tasks)
     rate = paired_interval(differences, seed)
     return Change(
-        n=n,
-        before=float(first.sum()),
-        after=float(second.sum()),
-        up=up,
-        down=down,
+        up=len(up),
+        down=len(down),
         difference=total,
         low=rate.low * n,
         high=rate.high * n,
         p=sign_flip_p(differences if total >= 0 else -differences, seed=seed),
+        before=float(first.sum()),
+        after=float(second.sum()),
+        n=n,
+        up_tasks=up,
+        down_tasks=down,
     )
 
 
@@ -151,8 +150,8 @@ def clears_noise(change: Change, floor: PooledFloor | None) -> bool:
         return False
     if floor is None:
         return change.p <= GATE_ALPHA
-    is_net_clear = abs(change.difference) > floor.band and change.p <= GATE_ALPHA
-    return is_net_clear or has_unusual_flips(len(change.up) + len(change.down), floor)
+    is_net_clear = abs(change.difference) > floor.band_tasks and change.p <= GATE_ALPHA
+    return is_net_clear or has_unusual_flips(change.up + change.down, floor)
 
 
 def judge_controls(
@@ -161,7 +160,7 @@ def judge_controls(
     *,
     measure: str,
     floors: Mapping[str, PooledFloor | None],
-) -> tuple[ControlMove, ...]:
+) -> tuple[Drift, ...]:
     """Judge every control and floor arm that was executed at both points."""
     moves = []
     for name, arm in before.arms.items():
@@ -173,14 +172,12 @@ def judge_controls(
         change = compare_scores(arm.scores[measure], other.scores[measure], seed=0)
         floor = floors.get(name)
         moves.append(
-            ControlMove(
-                arm=name,
-                drift=judge_drift(
-                    up=len(change.up),
-                    down=len(change.down),
-                    n=change.n,
-                    flip_rate=0.0 if arm.is_builtin or floor is None else floor.flip_rate_upper,
-                ),
+            judge_drift(
+                name,
+                up=change.up,
+                down=change.down,
+                n=change.n,
+                flip_rate=0.0 if arm.is_builtin or floor is None else floor.flip_rate_upper,
             )
         )
     return tuple(moves)
@@ -269,12 +266,12 @@ def _confounders(before: PointOutcome, after: PointOutcome, arm: str) -> tuple[s
     return tuple(found)
 
 
-def describe_moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
+def describe_moved(controls: Sequence[Drift]) -> tuple[str, ...]:
     """The controls that moved, in words."""
     return tuple(
-        f"the control {move.arm} moved ({move.drift.up} up, {move.drift.down} down)"
+        f"the control {move.arm} moved ({move.up} up, {move.down} down)"
         for move in controls
-        if move.drift.verdict == "DRIFT"
+        if move.verdict == "DRIFT"
     )
 
 
@@ -282,15 +279,15 @@ def describe_moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
 class SumCheck:
     """Whether the steps add up to the change between the ends, in tasks.
 
-    `churn` is how many ups and downs of the steps are more than those of the ends; `flapping` are
-    the tasks that changed more than once.
+    `churn` is how many ups and downs of the steps are more than those of the ends; `flapping_tasks`
+    are the tasks that changed more than once.
     """
 
     steps_difference: float
     ends_difference: float
     adds_up: bool
     churn: int
-    flapping: tuple[str, ...]
+    flapping_tasks: tuple[str, ...]
 
 
 def check_sum(points: Sequence[Mapping[str, float]]) -> SumCheck:
@@ -302,11 +299,11 @@ def check_sum(points: Sequence[Mapping[str, float]]) -> SumCheck:
     steps = [compare_scores(before, after, seed=0) for before, after in pairwise(points)]
     ends = compare_scores(points[0], points[-1], seed=0)
     total = sum(step.difference for step in steps)
-    moves = [task for step in steps for task in (*step.up, *step.down)]
+    moves = [task for step in steps for task in (*step.up_tasks, *step.down_tasks)]
     return SumCheck(
         steps_difference=total,
         ends_difference=ends.difference,
         adds_up=abs(total - ends.difference) < 1e-6,
-        churn=len(moves) - len(ends.up) - len(ends.down),
-        flapping=tuple(sorted({task for task in moves if moves.count(task) > 1})),
+        churn=len(moves) - ends.up - ends.down,
+        flapping_tasks=tuple(sorted({task for task in moves if moves.count(task) > 1})),
     )

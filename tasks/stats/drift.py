@@ -21,12 +21,13 @@ DRIFT_ALPHA = 0.05
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """How a control arm moved between two sessions.
+    """A control or floor arm between two sessions. DRIFT: it moved although it should not.
 
-    `flips_p` is P(so many flips or more) at the noise floor; `net_p` the two-sided exact paired p.
+    `flips_p` is P(as many flips or more) at the noise floor; `net_p` the two-sided exact paired p.
     Five up and five down have net 0 and net_p 1, so the flips are tested as well.
     """
 
+    arm: str
     up: int
     down: int
     flips_p: float
@@ -34,10 +35,11 @@ class Drift:
     verdict: DriftVerdict
 
 
-def judge_drift(*, up: int, down: int, n: int, flip_rate: float) -> Drift:
+def judge_drift(arm: str, *, up: int, down: int, n: int, flip_rate: float) -> Drift:
     """Judge a control that was run in both sessions.
 
     Args:
+        arm: Its name.
         up: Tasks that it gained.
         down: Tasks that it lost.
         n: Tasks in both sessions.
@@ -48,6 +50,7 @@ def judge_drift(*, up: int, down: int, n: int, flip_rate: float) -> Drift:
     net_p = exact_paired_two_sided_p(up, down)
     is_drift = min(flips_p, net_p) <= DRIFT_ALPHA
     return Drift(
+        arm=arm,
         up=up,
         down=down,
         flips_p=flips_p,

@@ -19,7 +19,7 @@ class PooledFloor:
     """How an arm's tasks flip between runs of the same code, pooled over points.
 
     Rates are per task and pair of runs. `flip_rate` is the unbiased estimate, `flip_rate_upper`
-    its exact 95 % upper limit over independent pairs; `band` is the net change in tasks that two
+    its exact 95 % upper limit over independent pairs; `band_tasks` is the net change that two
     runs stay within 95 % of the time at that limit.
     """
 
@@ -29,7 +29,7 @@ class PooledFloor:
     flips: int
     flip_rate: float
     flip_rate_upper: float
-    band: int
+    band_tasks: int
 
     @property
     def discordant_upper(self) -> float:
@@ -73,7 +73,7 @@ def pool_noise_floor(repeats: Sequence[FloatArray]) -> PooledFloor | None:
         flips=flips,
         flip_rate=weighted / pairs,
         flip_rate_upper=upper,
-        band=net_band(n, upper),
+        band_tasks=net_band(n, upper),
     )
 
 

@@ -51,7 +51,7 @@ def test_show_has_a_section_for_each_answer_with_the_right_items_marked(
     assert html.count("<h3>") == 2
     assert "<li><code>src/__init__.py</code></li>" in html
     assert "<li><code>a`b|c*d*</code></li>" in html
-    assert "<li><code>item-0</code> <strong>+</strong></li>" in html
+    assert "<li>+ <code>item-0</code></li>" in html
     assert "… 10 more; --limit 12 prints them" in html
 
 

@@ -65,7 +65,7 @@ def test_decompose_of_a_change_and_its_revert_names_the_blind_spot(small: SmallH
     assert [step.measures["exact"].difference for step in whole.steps] == [-6, 6, 0]
     assert whole.sum is not None
     assert whole.sum.churn == 12
-    assert whole.sum.flapping_tasks == [f"t{n:02}" for n in range(2, 8)]
+    assert list(whole.sum.flapping_tasks) == [f"t{n:02}" for n in range(2, 8)]
     assert not whole.blind_spots
 
 

@@ -19,8 +19,10 @@ from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest, open_seale
 from coldrun.tasks.holdout.private import SessionWatch
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import finish_run
+from coldrun.tasks.judge.warehouse_list import list_panels
 from coldrun.tasks.lib.errors import ColdrunError, LedgerError, LockError, UsageError
-from coldrun.tasks.report.panel_list import list_panels, panel_lines
+from coldrun.tasks.report.markdown import to_markdown
+from coldrun.tasks.report.warehouse_document import panels_document
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
 from tests.evaluations import CONFIG, ROOT, EvaluationLab
@@ -147,7 +149,7 @@ def test_open_sealed_that_gave_nothing_back_is_no_opening_of_the_panel(tmp_path:
 
 
 def panel_text(lab: EvaluationLab) -> str:
-    return "\n".join(line for panel in list_panels(lab.warehouse) for line in panel_lines(panel))
+    return to_markdown(panels_document(list_panels(lab.warehouse), lab.warehouse))
 
 
 def test_open_sealed_with_declared_event_needs_the_event(tmp_path: Path) -> None:

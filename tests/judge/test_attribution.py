@@ -12,7 +12,7 @@ from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ConfigError
-from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.run_document import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
 from tests.judge.test_costs import CHAT, MODEL, PRICES

@@ -17,7 +17,7 @@ from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.judge.token_cost import price_tokens
-from coldrun.tasks.report.cost_words import (
+from coldrun.tasks.report.cost_document import (
     _times,
     claim_words,
     cost_rows,
@@ -25,7 +25,7 @@ from coldrun.tasks.report.cost_words import (
     pair_rows,
     used_rows,
 )
-from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.run_document import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
 from tests.judge.test_report import printed
@@ -574,9 +574,9 @@ def test_cost_tables_fit_eighty_columns(chats: Report) -> None:
     text = printed(chats, width=80)
     tables = text[text.index("what the arms used") : text.index("retry: 13 of 34 fewer")]
 
-    cells = [cell for row in pair_rows(chats, costs_of(chats)) for cell in row]
-    cells += [cell for row in used_rows(costs_of(chats)) for cell in row]
-    cells += [cell for row in cost_rows(costs_of(chats)) for cell in row]
+    cells = [cell for row in pair_rows(chats, costs_of(chats)) for cell in row.values()]
+    cells += [cell for row in used_rows(costs_of(chats)) for cell in row.values()]
+    cells += [cell for row in cost_rows(costs_of(chats)) for cell in row.values()]
     words = tables.split()
     assert all(word in words for cell in cells for word in cell.split())
 

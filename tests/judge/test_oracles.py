@@ -62,7 +62,7 @@ def test_run_gold_from_something_else_changes_nothing(tmp_path: Path) -> None:
 
 def test_report_of_a_refused_arm_prints_no_score(tmp_path: Path) -> None:
     """Neither in the table nor in the headline, on the terminal or in Markdown."""
-    from coldrun.tasks.report.markdown import render_markdown
+    from coldrun.tasks.report.run_document import render_markdown
 
     lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"'))
     text = render_markdown(lab.run().report)

@@ -14,7 +14,8 @@ from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.judge.pilot import discriminate, discrimination_lines
 from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.report.answer_list import answer_lines
+from coldrun.tasks.report.answer_document import answer_blocks
+from coldrun.tasks.report.markdown import to_markdown
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 MIXED = """\
@@ -88,14 +89,14 @@ def test_list_answers_unknown_arm_or_task_names_what_there_is(lab: EvaluationLab
         list_answers(record, read_answer, task_id="x")
 
 
-def test_answer_lines_mark_the_right_items(lab: EvaluationLab) -> None:
+def test_answer_blocks_mark_the_right_items(lab: EvaluationLab) -> None:
     """The reader of a listing sees at a glance which items are gold."""
     record = load_record(lab.warehouse, "last")
-    (row,) = list_answers(record, read_answer, arm="reader", task_id="t0002")
-    lines = list(answer_lines(row))
-    assert lines[0] == "t0002 · reader: all of the gold, and more"
-    assert "+ item-2" in lines[3]
-    assert "  and-more" in lines[4]
+    rows = list_answers(record, read_answer, arm="reader", task_id="t0002")
+    assert to_markdown(answer_blocks(rows, limit=1)) == (
+        "### t0002 · reader: all of the gold, and more\n\n- query: where is item-2 handled?\n"
+        "- gold: `item-2`\n- answer:\n  1. \\+ `item-2`\n  2. `and-more`"
+    )
 
 
 def test_show_misses_prints_counts_then_answers_up_to_the_limit(lab: EvaluationLab) -> None:

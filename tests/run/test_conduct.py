@@ -13,7 +13,7 @@ import pytest
 
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
-from coldrun.tasks.report.key_differences import explain_answer
+from coldrun.tasks.run.key_differences import explain_answer
 from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import prepare_evaluation_point
 from coldrun.tasks.run.run_lifecycle import (

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.report.key_differences import explain_answer, why_lines
+from coldrun.tasks.report.answer_document import why_document
+from coldrun.tasks.report.markdown import to_markdown
 from coldrun.tasks.run.execute import Progress, execute_shard
+from coldrun.tasks.run.key_differences import explain_answer
 from tests.evaluations import EvaluationLab, arm_of
 from tests.holdouts import build_garden
 from tests.services import SERVICE, Service, run_service
@@ -115,9 +117,11 @@ def test_endpoints_are_executed_in_spite_of_reuse_and_it_shows(
     assert any("so its answers are never reused" in text for text in first.report.warnings)
     (row,) = lab.select("SELECT min(task_id) AS task FROM captures")
     found = explain_answer(lab.warehouse, "last", task_id=row["task"], arm="service", trial=0)
-    lines = "\n".join(why_lines(found))
-    assert "answers from where coldrun cannot see: such an answer is never reused" in lines
-    assert "same key, which says nothing of what answered" in lines
+    lines = to_markdown(why_document(found))
+    assert (
+        "coldrun cannot identify what answers for this arm: such an answer is never reused" in lines
+    )
+    assert "same key, which does not identify what answered" in lines
     assert "a hit" not in lines
 
 

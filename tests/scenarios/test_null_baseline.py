@@ -13,8 +13,7 @@ import pytest
 from coldrun.tasks.judge.gate_model import MeasurePart
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.report.console import PeopleConsole
-from coldrun.tasks.report.markdown import render_markdown
-from coldrun.tasks.report.terminal import print_report
+from coldrun.tasks.report.run_document import print_report, render_markdown
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import EvaluationLab, arm_of
 from tests.scenarios import ticket_shop

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from coldrun.tasks.history.chart import history_chart
+from coldrun.tasks.history.history_document import history_document
 from coldrun.tasks.history.history_model import History
-from coldrun.tasks.history.render_history import history_markdown
 from coldrun.tasks.lib.machine.file_locks import hold_lock
+from coldrun.tasks.report.markdown import to_markdown
 from tests.scenarios.gated_search import (
     ANY,
     GAINS,
@@ -110,8 +111,8 @@ def test_bisection_needs_no_more_points_than_backfill_and_finds_the_same(
 
 def test_report_says_first_what_executed(decomposition: History) -> None:
     """Nobody has to read past the first line to learn whether anything ran."""
-    text = history_markdown(decomposition)
-    assert text.startswith("**executed 1344 · replayed 0 · tool failures 0 · panel gated sha256:")
+    text = to_markdown(history_document(decomposition))
+    assert text.startswith("**executed 1344 · replayed 0 · tool failures 0 · panel gated ")
     assert "controls did not move: search, grep" in text
     assert "+8 (8/0)" in text
 

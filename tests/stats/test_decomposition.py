@@ -67,7 +67,7 @@ def _judge(
 def test_noise_floor_of_the_article_decides_its_steps(up: int, is_clear: bool) -> None:
     """With one flip in 71 the band is 4: +13 and +6 stand out, +3 and +1 do not."""
     floor = _floor(flips=1)
-    assert floor.band == 4
+    assert floor.band_tasks == 4
     step = _judge(_point(_scores(19)), _point(_scores(19 + up)), floor)
     assert step.status == ("changed" if is_clear else "below_noise")
     assert step.changes["hit@5"].p == 0.5**up
@@ -77,14 +77,14 @@ def test_losses_count_like_gains() -> None:
     """A step down is judged by the same band and test."""
     step = _judge(_point(_scores(38)), _point(_scores(30)), _floor())
     assert (step.status, step.changes["hit@5"].difference) == ("changed", -8)
-    assert step.changes["hit@5"].down == tuple(f"t{number}" for number in range(30, 38))
+    assert step.changes["hit@5"].down_tasks == tuple(f"t{number}" for number in range(30, 38))
 
 
 def test_as_many_gains_as_losses_are_seen_by_their_number() -> None:
     """Ten up and ten down have a net of zero, and are no noise."""
     step = _judge(_point(_scores(20)), _point(_scores(20, start=10)), _floor())
     change = step.changes["hit@5"]
-    assert (len(change.up), len(change.down), change.difference) == (10, 10, 0)
+    assert (change.up, change.down, change.difference) == (10, 10, 0)
     assert step.status == "changed"
 
 
@@ -150,7 +150,7 @@ def test_fractional_scores_are_summed_and_tested_by_sign_flips() -> None:
     after = {f"t{n}": 0.5 + (0.25 if n < 8 else 0.1) for n in range(12)}
     change = compare_scores(before, after, seed=3)
     assert change.difference == pytest.approx(2.4)
-    assert len(change.up) == 12
+    assert change.up == 12
     assert change.p == pytest.approx(2**-12)
     assert change.low <= change.difference <= change.high
     assert clears_noise(change, None)

@@ -80,18 +80,18 @@ def test_identical_rerun_probability_at_the_ends() -> None:
 
 def test_drift_of_a_deterministic_control_is_any_flip() -> None:
     """A control that cannot flip has drifted once it does."""
-    assert judge_drift(up=1, down=0, n=71, flip_rate=0.0).verdict == "DRIFT"
-    assert judge_drift(up=0, down=0, n=71, flip_rate=0.0).verdict == "NO_DRIFT"
+    assert judge_drift("bm25", up=1, down=0, n=71, flip_rate=0.0).verdict == "DRIFT"
+    assert judge_drift("bm25", up=0, down=0, n=71, flip_rate=0.0).verdict == "NO_DRIFT"
 
 
 def test_drift_within_the_floor_is_none() -> None:
     """One flip of 71 at a floor of one in 71 is what two runs do."""
-    assert judge_drift(up=1, down=0, n=71, flip_rate=1 / 71).verdict == "NO_DRIFT"
+    assert judge_drift("bm25", up=1, down=0, n=71, flip_rate=1 / 71).verdict == "NO_DRIFT"
 
 
 def test_drift_of_a_net_change_is_caught_without_many_flips() -> None:
     """Six losses and no gain alarm even where flips are common."""
-    found = judge_drift(up=0, down=6, n=71, flip_rate=0.2)
+    found = judge_drift("bm25", up=0, down=6, n=71, flip_rate=0.2)
     assert found.flips_p > 0.05
     assert found.verdict == "DRIFT"
 

@@ -145,7 +145,7 @@ def compute_upper_by_pairs(inputs: Inputs, expected: Any) -> Any:
 def compute_drift(inputs: Inputs, expected: Any) -> Any:
     """Ten changed tasks whose net is nothing."""
     found = judge_drift(
-        up=inputs["up"], down=inputs["down"], n=inputs["n"], flip_rate=inputs["flip_prob"]
+        "bm25", up=inputs["up"], down=inputs["down"], n=inputs["n"], flip_rate=inputs["flip_prob"]
     )
     assert found.verdict == "DRIFT"
     return {"mcnemar_p": found.net_p, "flip_count_p": found.flips_p}
@@ -154,7 +154,7 @@ def compute_drift(inputs: Inputs, expected: Any) -> Any:
 @case("drift.control_unchanged")
 def compute_no_drift(inputs: Inputs, expected: Any) -> Any:
     """A control that is identical task by task."""
-    found = judge_drift(up=inputs["up"], down=inputs["down"], n=inputs["n"], flip_rate=0.0)
+    found = judge_drift("bm25", up=inputs["up"], down=inputs["down"], n=inputs["n"], flip_rate=0.0)
     assert found.flips_p == 1.0
     return {"p": found.net_p, "verdict": found.verdict}
 

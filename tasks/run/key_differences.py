@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.report.markdown import outline
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
-SHOWN_VALUE = 160
-"""Characters of a key component that are shown."""
+_COPIED = ("key", "evidence", "status", "reason", "source_run_id", "is_identified")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +52,6 @@ class Explanation:
     is_identified: bool
     others: tuple[OtherAnswer, ...]
 
-    def to_values(self) -> dict[str, Any]:
-        """The explanation as JSON values."""
-        return asdict(self)
-
 
 def explain_answer(warehouse: Path, run: str, *, task_id: str, arm: str, trial: int) -> Explanation:
     """Compare the key of one answer with those of the same task, arm and trial in other runs.
@@ -82,53 +76,10 @@ def explain_answer(warehouse: Path, run: str, *, task_id: str, arm: str, trial: 
         task_id=task_id,
         arm=arm,
         trial=trial,
-        key=mine["key"],
-        evidence=mine["evidence"],
-        status=mine["status"],
-        reason=mine["reason"],
-        source_run_id=mine["source_run_id"],
         captured_at=mine["captured_at"].isoformat(),
-        is_identified=mine["is_identified"],
+        **{name: mine[name] for name in _COPIED},
         others=tuple(_compare(mine, row) for row in rows if row["run_id"] != run_id),
     )
-
-
-def why_lines(found: Explanation) -> Iterator[str]:
-    """The explanation in sentences."""
-    how = f"executed on {found.captured_at}"
-    if found.evidence == "replayed":
-        how = f"replayed from run {found.source_run_id}, where it was {how}"
-    yield f"{found.arm} on {found.task_id} in run {found.run_id}: {how}"
-    if found.status == "infra":
-        yield f"  the tool failed ({found.reason}): such an answer is never reused"
-    if not found.is_identified:
-        yield "  the arm answers from where coldrun cannot see: such an answer is never reused"
-    yield f"  key {found.key}"
-    if not found.others:
-        yield "  no other run asked this question of this arm"
-    for other in found.others:
-        yield from _other_lines(other, is_identified=found.is_identified)
-
-
-def why_markdown(found: Explanation) -> str:
-    """The same as Markdown."""
-    return "\n".join(outline(why_lines(found)))
-
-
-def _other_lines(other: OtherAnswer, *, is_identified: bool) -> Iterator[str]:
-    head = f"  run {other.run_id} ({other.evidence} {other.captured_at})"
-    if other.status == "infra":
-        yield f"{head}: failed there, nothing to reuse"
-    elif not other.differences and not is_identified:
-        yield f"{head}: same key, which says nothing of what answered"
-    elif not other.differences:
-        yield f"{head}: same key, a hit for --reuse"
-    else:
-        names = ", ".join(difference.component for difference in other.differences)
-        yield f"{head}: another key, {names} differ"
-        for difference in other.differences:
-            yield f"    {difference.component} here:  {_shorten(difference.here)}"
-            yield f"    {difference.component} there: {_shorten(difference.there)}"
 
 
 def _compare(mine: Mapping[str, Any], row: Mapping[str, Any]) -> OtherAnswer:
@@ -180,7 +131,3 @@ def _no_answer(connection: Any, run_id: str, task_id: str, arm: str, trial: int)
             f"(e.g. {rows[0]['example']})"
         )
     return UsageError(f"run {run_id} has no trial {trial} of {arm} on {task_id}")
-
-
-def _shorten(text: str) -> str:
-    return text if len(text) <= SHOWN_VALUE else f"{text[:SHOWN_VALUE]}…"

@@ -1,4 +1,4 @@
-"""The sentences and cells of the cost axis, shared by terminal and Markdown. Pure."""
+"""The cost axis of a run's report. Pure."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from coldrun.tasks.judge.cost_model import (
 )
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.report.document import Block, Code, Line, Paragraph, lines, table_of
 from coldrun.tasks.report.run_words import (
     arm_named,
     interval_words,
@@ -45,32 +46,43 @@ def price_words(prices: PricesPart) -> str:
     return f"prices of {prices.date} ({prices.source}, {short_digest(prices.digest)})"
 
 
-USED_LINE = "what the arms used, failed attempts included, in tokens:"
-USED_HEADERS = [
-    "arm",
-    "role",
-    "attempts",
-    "input",
-    "output",
-    "cache read",
-    "cache write",
-    "tokens a task",
-]
+def cost_blocks(report: Report, costs: CostsPart) -> Iterator[Block]:
+    """What the arms used, what that costs, and what the two axes together support."""
+    yield Paragraph("what the arms used, failed attempts included, in tokens:")
+    yield table_of(used_rows(costs))
+    yield Paragraph(cost_line(costs))
+    yield table_of(cost_rows(costs), text_columns=1)
+    if costs.prices is not None:
+        yield Line(("prices ", Code(costs.prices.digest), " of ", Code(costs.prices.file)))
+    yield from lines(cost_notes(report, costs))
+    rows = list(pair_rows(report, costs))
+    if rows:
+        yield Paragraph(pair_line(report, costs))
+        yield table_of(rows)
+    for claim in claim_lines(report, costs):
+        yield Line(claim, is_strong=True)
 
 
-def used_rows(costs: CostsPart) -> Iterator[list[str]]:
+def used_rows(costs: CostsPart) -> Iterator[dict[str, str]]:
     """The table of tokens: a row for each arm, and one for what its replayed answers once took."""
     for arm in costs.arms:
-        per_task = number(arm.tokens_per_task, "tokens")
-        yield [arm.arm, arm.role, *_token_cells(arm.spent), per_task]
-        if arm.replayed is not None:
-            yield [f"{arm.arm}, replayed", arm.role, *_token_cells(arm.replayed), ""]
+        for name, spent in _spent_by_name(arm).items():
+            tokens, is_replayed = spent.tokens, spent is arm.replayed
+            yield {
+                "arm": name,
+                "role": arm.role,
+                "attempts": str(spent.attempts),
+                "input": _optional(tokens.input, "tokens"),
+                "output": _optional(tokens.output, "tokens"),
+                "cache read": _optional(tokens.cache_read, "tokens"),
+                "cache write": _optional(tokens.cache_write, "tokens"),
+                "tokens a task": "" if is_replayed else number(arm.tokens_per_task, "tokens"),
+            }
 
 
-def _token_cells(spent: SpentPart) -> list[str]:
-    tokens = spent.tokens
-    kinds = (tokens.input, tokens.output, tokens.cache_read, tokens.cache_write)
-    return [str(spent.attempts), *(_optional(count, "tokens") for count in kinds)]
+def _spent_by_name(arm: ArmCostPart) -> dict[str, SpentPart]:
+    replayed = {} if arm.replayed is None else {f"{arm.arm}, replayed": arm.replayed}
+    return {arm.arm: arm.spent, **replayed}
 
 
 def cost_line(costs: CostsPart) -> str:
@@ -85,44 +97,25 @@ def cost_line(costs: CostsPart) -> str:
     return f"what that costs in {costs.prices.currency} at {prices}:"
 
 
-def cost_headers(costs: CostsPart) -> list[str]:
-    """The headers over `cost_rows`."""
-    money = costs.prices.currency if costs.prices else None
-    return [
-        "arm",
-        *([money, f"{money} a task"] if money else []),
-        f"{costs.unit} a success",
-        "s mean",
-        "s median",
-        "frontier",
-    ]
-
-
-def cost_rows(costs: CostsPart) -> Iterator[list[str]]:
+def cost_rows(costs: CostsPart) -> Iterator[dict[str, str]]:
     """The table of costs and times, with the same rows as that of tokens."""
     money = costs.prices.currency if costs.prices else None
     for arm in costs.arms:
-        yield [
-            arm.arm,
-            *(
-                [_optional(arm.spent.cost, money), _optional(arm.cost_per_task, money)]
-                if money
-                else []
-            ),
-            _optional(arm.cost_per_success, costs.unit),
-            seconds_words(arm.mean_seconds),
-            seconds_words(arm.median_seconds),
-            _standing_cell(arm),
-        ]
-        if arm.replayed is not None and money:
-            once = _optional(arm.replayed.cost, money)
-            yield [f"{arm.arm}, replayed", once, *[""] * (len(cost_headers(costs)) - 2)]
-
-
-def _standing_cell(arm: ArmCostPart) -> str:
-    if arm.standing is None or arm.on_frontier is None:
-        return arm.standing or "–"
-    return f"{arm.standing} ({arm.on_frontier:.0%})"
+        for name, spent in _spent_by_name(arm).items():
+            is_replayed = spent is arm.replayed
+            if is_replayed and not money:
+                continue
+            record = {"arm": name}
+            if money:
+                record[money] = _optional(spent.cost, money)
+                record[f"{money} a task"] = _optional(arm.cost_per_task, money)
+            share = "" if arm.on_frontier is None else f" ({arm.on_frontier:.0%})"
+            record[f"{costs.unit} a success"] = _optional(arm.cost_per_success, costs.unit)
+            record["s mean"] = seconds_words(arm.mean_seconds)
+            record["s median"] = seconds_words(arm.median_seconds)
+            record["frontier"] = f"{arm.standing or '–'}{share if arm.standing else ''}"
+            kept = ("arm", money) if is_replayed else record
+            yield {header: cell if header in kept else "" for header, cell in record.items()}
 
 
 def _optional(value: float | None, unit: str) -> str:
@@ -187,32 +180,22 @@ def pair_line(report: Report, costs: CostsPart) -> str:
     )
 
 
-PAIR_HEADERS = [
-    "arm",
-    "against",
-    "Δ tasks",
-    "interval",
-    "cost more",
-    "interval",
-    "times",
-    "standing",
-]
-
-
-def pair_rows(report: Report, costs: CostsPart) -> Iterator[list[str]]:
-    """The table of pairs; those in which nobody used a token are left out."""
+def pair_rows(report: Report, costs: CostsPart) -> Iterator[dict[str, str]]:
+    """The table of pairs; those in which no arm used a token are left out."""
     n = report.counts.tasks
     for pair in _told_pairs(costs):
-        yield [
-            pair.arm,
-            pair.against,
-            f"{pair.difference * n:+.1f}",
-            interval_words(pair.low, pair.high, n),
-            _signed(pair.cost_difference, costs.unit),
-            _cost_interval(pair, costs.unit),
-            "–" if pair.cost_ratio is None else _times(pair.cost_ratio),
-            pair.standing.replace("_", "-"),
-        ]
+        low = _limit(pair.cost_low, costs.unit, "−∞")
+        high = _limit(pair.cost_high, costs.unit, "∞")
+        yield {
+            "arm": pair.arm,
+            "against": pair.against,
+            "Δ tasks": f"{pair.difference * n:+.1f}",
+            "interval": interval_words(pair.low, pair.high, n),
+            "cost more": _signed(pair.cost_difference, costs.unit),
+            "cost interval": f"[{low}, {high}]",
+            "times": "–" if pair.cost_ratio is None else _times(pair.cost_ratio),
+            "standing": pair.standing.replace("_", "-"),
+        }
 
 
 def _told_pairs(costs: CostsPart) -> list[CostPairPart]:
@@ -222,10 +205,6 @@ def _told_pairs(costs: CostsPart) -> list[CostPairPart]:
 
 def _signed(value: float, unit: str) -> str:
     return f"{'+' if value > 0 else ''}{number(value, unit, digits=3)}"
-
-
-def _cost_interval(pair: CostPairPart, unit: str) -> str:
-    return f"[{_limit(pair.cost_low, unit, '−∞')}, {_limit(pair.cost_high, unit, '∞')}]"
 
 
 def _times(ratio: float) -> str:
@@ -243,7 +222,7 @@ def claim_lines(report: Report, costs: CostsPart) -> Iterator[str]:
     for arm in costs.arms:
         if arm.arm in judged and arm_named(report, arm.arm).is_withheld:
             word = withheld_word(report, arm_named(report, arm.arm))
-            yield f"{arm.arm}: {word}, whatever it cost; it is compared with nobody"
+            yield f"{arm.arm}: {word}, whatever it cost; it is compared with no other arm"
     for pair in _told_pairs(costs):
         if pair.arm in judged:
             yield claim_words(report, costs, pair)

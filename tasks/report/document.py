@@ -1,0 +1,112 @@
+"""A report as a document: headings, sentences and tables in order, for any renderer."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Style = Literal["", "dim", "good", "doubtful", "bad"]
+RowStyle: TypeAlias = Style | Literal["bold"]
+
+
+class Code(str):
+    """A part of a text that is quoted exactly: a hash, a path."""
+
+    __slots__ = ()
+
+
+Words: TypeAlias = "str | Sequence[str]"
+"""A text, or its parts where some of them are `Code`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A sentence of a list.
+
+    Attributes:
+        text: The sentence; line breaks in it become spaces.
+        style: What it means for the reader.
+        is_strong: It stands out.
+        depth: Below which level of the list.
+        number: Its number in a numbered list.
+        is_whole: A row of a drawing or a command, which is never broken between words.
+    """
+
+    text: Words
+    style: Style = ""
+    is_strong: bool = False
+    depth: int = 0
+    number: int | None = None
+    is_whole: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Paragraph:
+    """A sentence that stands by itself, often above a table."""
+
+    text: str
+    is_strong: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading; with `is_page_only` a terminal, where the command stands above, leaves it out."""
+
+    text: str
+    level: int = 1
+    is_page_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A table.
+
+    Attributes:
+        headers: One for each column.
+        rows: The cells of each row.
+        text_columns: How many of the first columns are text; the others are numbers.
+        prose: Places of columns that may be cut short, such as subjects of commits.
+        styles: The style of each row, where rows have one.
+    """
+
+    headers: Sequence[str]
+    rows: Sequence[Sequence[str]]
+    text_columns: int = 2
+    prose: Collection[int] = ()
+    styles: Sequence[RowStyle] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """A picture in a file beside the page; a terminal leaves it out."""
+
+    text: str
+    path: str
+
+
+Block: TypeAlias = Line | Paragraph | Heading | Table | Image
+Document: TypeAlias = Sequence[Block]
+
+
+def table_of(records: Iterable[Mapping[str, str]], *, text_columns: int = 2) -> Table:
+    """A table of at least one record; the keys of the first are the headers."""
+    found = list(records)
+    rows = [list(record.values()) for record in found]
+    return Table(headers=list(found[0]), rows=rows, text_columns=text_columns)
+
+
+def lines(texts: Iterable[str], style: Style = "", *, depth: int = 0) -> Iterator[Line]:
+    """Sentences of one style and level."""
+    return (Line(text, style, depth=depth) for text in texts)
+
+
+def warning_lines(warnings: Iterable[str]) -> Iterator[Line]:
+    """Warnings, each as a line."""
+    return lines((f"warning: {warning}" for warning in warnings), "doubtful")
+
+
+def listed(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more

@@ -1,0 +1,256 @@
+"""The report of a run: its first screen, and the document with everything behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart, UsagePart
+from coldrun.tasks.judge.gate_model import AgainstPart
+from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.report import run_words as words
+from coldrun.tasks.report.console import PeopleConsole
+from coldrun.tasks.report.cost_document import cost_blocks
+from coldrun.tasks.report.document import (
+    Block,
+    Code,
+    Heading,
+    Line,
+    Paragraph,
+    RowStyle,
+    Style,
+    Table,
+    lines,
+    table_of,
+    warning_lines,
+)
+from coldrun.tasks.report.first_screen import first_screen
+from coldrun.tasks.report.markdown import to_markdown
+from coldrun.tasks.report.terminal import print_document
+
+WIDEST_SCREEN = 100
+"""Columns that the first screen takes of a wide terminal."""
+
+_ROLE_STYLES: dict[str, RowStyle] = {"null": "dim", "candidate": "bold"}
+_VERDICT_STYLES: dict[str, Style] = {"measured": "good", "inconclusive": "doubtful"}
+_OUTCOME_STYLES: dict[str, Style] = {"beats_nulls": "good", "inconclusive": "doubtful"}
+_EVIDENCE_WORDS = {
+    "executed": "every answer was executed in this run",
+    "mixed": "some answers are replayed from earlier runs",
+    "replayed": "nothing was executed; every answer is replayed from an earlier run",
+    "incomplete": "answers are missing or came too fast to have run",
+    "invalid": "these rows must not be read as a measurement",
+}
+
+
+def print_report(
+    report: Report,
+    console: PeopleConsole,
+    *,
+    is_full: bool = False,
+    stratum: str | None = None,
+    options: str = "",
+) -> None:
+    """Print the first screen; with `is_full` or a stratum, what is behind it too.
+
+    Args:
+        report: The report.
+        console: Where it goes.
+        is_full: Print all tables, costs, strata and warnings.
+        stratum: Split the primary measure by it.
+        options: What the commands on the first screen need besides, such as ` --warehouse DIR`.
+
+    Raises:
+        UsageError: The run has no such stratum; nothing is printed then.
+    """
+    split = list(_stratum_blocks(report, stratum))
+    width = min(console.width, WIDEST_SCREEN)
+    is_ascii = console.options.ascii_only
+    print_document(first_screen(report, width=width, is_ascii=is_ascii, options=options), console)
+    details = [*(_details(report) if is_full else ()), *split]
+    if details:
+        console.print()
+        print_document(details, console)
+
+
+def render_markdown(report: Report, *, stratum: str | None = None) -> str:
+    """The whole report as Markdown.
+
+    Raises:
+        UsageError: The run has no such stratum.
+    """
+    title = f"{report.panel.name}: {report.verdict.replace('_', ' ')}"
+    lead = Paragraph(words.first_line(report), is_strong=True)
+    split = _stratum_blocks(report, stratum)
+    return to_markdown([lead, Heading(title), *_details(report), *split])
+
+
+def _details(report: Report) -> Iterator[Block]:
+    """Where it comes from, the nulls and the arms, what they may claim, with every figure."""
+    yield from _origin(report)
+    if report.arms:
+        arms = table_of(_arm_record(report, arm) for arm in report.arms)
+        yield replace(arms, styles=[_ROLE_STYLES.get(arm.role, "") for arm in report.arms])
+    for gate in report.gates:
+        style = _OUTCOME_STYLES.get(gate.outcome, "bad")
+        yield Line(words.headline(report, gate), style, is_strong=True)
+    for gate in report.gates:
+        if gate.outcome != "refused":
+            yield Paragraph(words.gate_line(report, gate))
+            parts = [*gate.against, *gate.compared]
+            yield table_of(_gate_record(part, report.counts.tasks) for part in parts)
+    yield from lines(_usage_line(part) for part in report.usage)
+    yield from lines(_ablation_line(report, part) for part in report.ablations)
+    yield from _effects(report)
+    if report.costs is not None:
+        yield from cost_blocks(report, report.costs)
+    yield from lines(production_lines(report))
+    yield from words.registered_lines(report)
+    yield from warning_lines(report.warnings)
+
+
+def _origin(report: Report) -> Iterator[Block]:
+    """The verdict, the run, the panel and the point, with full hashes."""
+    panel, point = report.panel, report.point
+    verdict = f"verdict {report.verdict} · evidence {report.evidence}: "
+    verdict += _EVIDENCE_WORDS[report.evidence]
+    verdict += "" if report.status == "finished" else " (the run was interrupted)"
+    yield Line(verdict, _VERDICT_STYLES.get(report.verdict, "bad"))
+    yield from lines((f"because {reason}" for reason in report.reasons), depth=1)
+    yield from lines(
+        [words.run_line(report), words.panel_line(report), words.distribution_line(report)]
+    )
+    for name, digest in (("panel", panel.digest), ("base", panel.base), ("head", panel.head)):
+        if digest:
+            yield Line((f"{name} ", Code(digest)))
+    if point:
+        yield Line(("point ", Code(point.commit), " of ", Code(point.repo)))
+        yield Line(("tree ", Code(point.tree)))
+
+
+def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
+    """One row of the table of arms: the primary with its interval, the other measures, and how it
+    answered. Counts that are zero for all arms are left out.
+    """
+    primary, *others = words.measure_names(report)
+    is_null = arm.role == "null"
+    score = arm.measures[primary]
+    count = "" if score.count is None else f" ({score.count})"
+    shown = f"{score.value:.3f}{count} [{score.low:.2f}, {score.high:.2f}]"
+    record = {
+        "arm": arm.name,
+        "role": arm.role,
+        f"{primary}, n = {report.counts.tasks}": (
+            words.withheld_word(report, arm) if arm.is_withheld else shown
+        ),
+    }
+    for name in others:
+        record[name] = "·" if arm.is_withheld else f"{arm.measures[name].value:.3f}"
+    for header, name in (("failures", "infra"), ("abstained",) * 2, ("degraded",) * 2):
+        if any(getattr(other, name) for other in report.arms):
+            record[header] = "" if is_null else str(getattr(arm, name))
+    if any(other.stability for other in report.arms):
+        record["stable"] = _stability(arm)
+    has_failed = arm.answer_seconds is None and arm.executed > 0
+    seconds = "failed" if has_failed else words.seconds_words(arm.answer_seconds)
+    return {**record, "s each": "" if is_null else seconds}
+
+
+def _stability(arm: ArmPart) -> str:
+    if arm.role == "null":
+        # a null gives the same answer each time; random and permuted are expectations
+        return "" if arm.kind in ("random", "permuted") else "1.000"
+    value = arm.stability.get("outcome_agreement")
+    return "" if value is None else f"{value:.3f}"
+
+
+def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:
+    """One row of the table of a candidate's comparisons."""
+    return {
+        "against": part.arm,
+        "role": part.role,
+        "score": "" if part.value is None else f"{part.value:.3f}",
+        "Δ tasks": f"{part.difference * n:+.1f}",
+        "95 %": words.interval_words(part.low, part.high, n),
+        "up": "–" if part.up is None else str(part.up),
+        "down": "–" if part.down is None else str(part.down),
+        "p": words.p_words(part.p),
+        "Holm": "" if part.holm_p is None else words.p_words(part.holm_p),
+    }
+
+
+def _stratum_blocks(report: Report, stratum: str | None) -> Iterator[Block]:
+    if stratum is not None:
+        headers, rows = stratum_table(report, stratum)
+        yield Paragraph(stratum_line(report, stratum))
+        yield Table(headers=headers, rows=list(rows), text_columns=1)
+
+
+# --- ablations and uses of components ------------------------------------------------------------
+
+
+def _effects(report: Report) -> Iterator[Block]:
+    """Of each ablation on all tasks, then where the component was used; of each component
+    against arms without it."""
+    found = [
+        (f"{part.of} → {part.arm}", part.component, effect)
+        for part in report.ablations
+        for effect in part.effects
+    ] + [
+        (f"{other.arm} → {use.arm}", use.component, effect)
+        for use in report.usage
+        for other in use.against
+        for effect in other.effects
+    ]
+    if not found:
+        return
+    family = sum(effect.p is not None for _, _, effect in found)
+    yield Paragraph(
+        f"effects at {report.primary}, paired by task; p is two-sided, Holm is over the "
+        f"{counted(family, 'effect')} printed:"
+    )
+    yield table_of(_effect_record(*effect) for effect in found)
+
+
+def _ablation_line(report: Report, part: AblationPart) -> str:
+    names = ", ".join(part.factors)
+    if part.is_bundle:
+        line = (
+            f"from {part.of} to {part.arm}: {names} changed together; it is a bundle, and what it "
+            "did belongs to none of them alone"
+        )
+    else:
+        line = f"from {part.of} to {part.arm}: {names} changed, and nothing else"
+    for arm in (words.arm_named(report, name) for name in (part.of, part.arm)):
+        if arm.is_withheld:
+            return f"{line}; {arm.name}: {words.withheld_word(report, arm)}, so no effect is told"
+    return line
+
+
+def _usage_line(part: UsagePart) -> str:
+    share = part.used / part.n
+    line = f"{part.arm}: used {part.component} in {part.used} of {counted(part.n, 'task')}"
+    line += f" ({share:.0%}), {counted(part.events, 'use')}"
+    if not part.min_use_share:
+        return line
+    word = "exercised" if part.is_exercised else "NOT EXERCISED"
+    return f"{line}; {word}, {part.min_use_share:.0%} was declared"
+
+
+def _effect_record(names: str, component: str | None, effect: EffectPart) -> dict[str, str]:
+    where = {"all": "all", "used": f"{component} used", "unused": f"{component} not used"}
+    return {
+        "from → to": names,
+        "tasks": where[effect.tasks],
+        "n": str(effect.n),
+        "kept": str(effect.kept),
+        "gained": str(effect.gained),
+        "regressed": str(effect.regressed),
+        "neither": str(effect.residual),
+        "Δ tasks": "–" if effect.difference is None else f"{effect.difference * effect.n:+.1f}",
+        "95 %": words.interval_words(effect.low, effect.high, effect.n),
+        "p": "–" if effect.p is None else words.p_words(effect.p),
+        "Holm": "" if effect.holm_p is None else words.p_words(effect.holm_p),
+    }
