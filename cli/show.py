@@ -57,7 +57,6 @@ def command(
     from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
     from coldrun.tasks.judge.load_run import load_record
     from coldrun.tasks.judge.pilot import discrimination_lines, discrimination_values
-    from coldrun.tasks.judge.read_answer import read_answer
     from coldrun.tasks.report.answer_list import (
         answer_lines,
         answers_markdown,
@@ -67,7 +66,7 @@ def command(
     from coldrun.tasks.report.markdown import bullets, inert
 
     record = load_record(warehouse, run)
-    rows = list_answers(record, read_answer, arm=arm, task_id=task_id)
+    rows = list_answers(record, arm=arm, task_id=task_id)
     title = run_title(record)
     if discrimination:
         lines = list(discrimination_lines(rows, record.manifest.config.primary))

@@ -13,7 +13,7 @@ from coldrun.tasks.history.history_model import (
     HistoryStep,
     SumPart,
 )
-from coldrun.tasks.history.history_parts import control_parts, first_line, floor_part
+from coldrun.tasks.history.history_parts import first_line, floor_part
 from coldrun.tasks.history.history_points import build_points
 from coldrun.tasks.history.history_record import HistoryRecord
 from coldrun.tasks.history.journal import Entry
@@ -21,7 +21,8 @@ from coldrun.tasks.history.steps import build_steps
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
 from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.stats.decomposition import ControlMove, check_sum, judge_controls
+from coldrun.tasks.stats.decomposition import check_sum, judge_controls
+from coldrun.tasks.stats.noise import Drift
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
@@ -55,7 +56,7 @@ def build_history(record: HistoryRecord) -> History:
         steps=steps,
         sum=_sum(record),
         noise={arm: floor_part(floor) for arm, floor in record.floors.items()},
-        closing_controls=control_parts(closing),
+        closing_controls=list(closing),
         blind_spots=[
             BlindSpot(**{"from": step.from_, "to": step.to, "commits": step.commits - 1})
             for step in steps
@@ -65,7 +66,7 @@ def build_history(record: HistoryRecord) -> History:
     )
 
 
-def _closing(record: HistoryRecord) -> tuple[ControlMove, ...]:
+def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
     """The controls between the first measurement of the first point and its repeat at the end."""
     for node in record.nodes:
         first = record.runs.get((node.first.commit, 0))
@@ -155,7 +156,7 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
 
 
 def _warnings(
-    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[ControlMove]
+    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[Drift]
 ) -> Iterator[str]:
     yield from record.notes
     hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
@@ -169,10 +170,10 @@ def _warnings(
             )
     yield from _blind_spots(steps, hint)
     for move in closing:
-        if move.drift.verdict == "DRIFT":
+        if move.verdict == "DRIFT":
             yield (
                 f"the control {move.arm} moved between the first and the last measurement of the "
-                f"first point ({move.drift.up} up, {move.drift.down} down): the machine drifted, "
+                f"first point ({move.up} up, {move.down} down): the machine drifted, "
                 "and no step can be trusted"
             )
     if record.runs and record.floors.get(record.arm) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from coldrun.tasks.history.history_model import ArmComparison, ChangePart, Comparison, RunPart
-from coldrun.tasks.history.history_parts import change_words, control_parts, floor_part, floor_words
+from coldrun.tasks.history.history_parts import change_words, floor_part, floor_words
 from coldrun.tasks.history.outcomes import MeasuredRun
 from coldrun.tasks.judge.report_model import PointPart
 from coldrun.tasks.lib.errors import UsageError
@@ -17,7 +17,7 @@ from coldrun.tasks.stats.decomposition import (
     judge_controls,
     judge_step,
 )
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.noise import PooledFloor
 
 Floors = Mapping[str, PooledFloor | None]
 
@@ -62,7 +62,7 @@ def compare_runs(
         panel_digest=before.panel_digest,
         primary=primary,
         arms=arms,
-        controls=control_parts(moves),
+        controls=list(moves),
         warnings=list(_warnings(before, after)),
     )
 

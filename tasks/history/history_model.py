@@ -11,6 +11,7 @@ from coldrun.tasks.judge.gate_model import Part
 from coldrun.tasks.judge.report_model import PanelPart, PointPart
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.stats.decomposition import StepStatus
+from coldrun.tasks.stats.noise import Drift
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 
@@ -43,17 +44,6 @@ class FloorPart(Part):
     flip_rate: float
     flip_rate_upper: float
     band_tasks: int
-
-
-class ControlPart(Part):
-    """A control or floor arm between two runs. DRIFT: it moved although it should not."""
-
-    arm: str
-    up: int
-    down: int
-    flips_p: float
-    net_p: float
-    verdict: Literal["DRIFT", "NO_DRIFT"]
 
 
 class RunPart(Part):
@@ -96,7 +86,7 @@ class Comparison(Part):
     panel_digest: str
     primary: str
     arms: list[ArmComparison]
-    controls: list[ControlPart]
+    controls: list[Drift]
     warnings: list[str]
 
     def to_json(self) -> str:
@@ -170,7 +160,7 @@ class HistoryStep(Part):
     clears_noise: bool = False
     is_docs_only: bool = False
     wall_seconds: float | None = None
-    controls: list[ControlPart] = Field(default_factory=list)
+    controls: list[Drift] = Field(default_factory=list)
     others: dict[str, dict[str, StepChange]] = Field(default_factory=dict)
 
 
@@ -231,7 +221,7 @@ class History(Part):
     steps: list[HistoryStep]
     sum: SumPart | None
     noise: dict[str, FloorPart | None]
-    closing_controls: list[ControlPart]
+    closing_controls: list[Drift]
     blind_spots: list[BlindSpot]
     warnings: list[str]
 

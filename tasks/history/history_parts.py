@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from coldrun.tasks.history.history_model import ControlPart, FloorPart
+from coldrun.tasks.history.history_model import FloorPart
 from coldrun.tasks.lib.plain_text import counted, noun
-from coldrun.tasks.stats.decomposition import Change, ControlMove
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.decomposition import Change
+from coldrun.tasks.stats.noise import PooledFloor
 
 
 def floor_part(floor: PooledFloor | None) -> FloorPart | None:
@@ -22,21 +20,6 @@ def floor_part(floor: PooledFloor | None) -> FloorPart | None:
         flip_rate_upper=floor.flip_rate_upper,
         band_tasks=floor.band,
     )
-
-
-def control_parts(moves: Iterable[ControlMove]) -> list[ControlPart]:
-    """Controls as they are reported."""
-    return [
-        ControlPart(
-            arm=move.arm,
-            up=move.drift.up,
-            down=move.drift.down,
-            flips_p=move.drift.flips_p,
-            net_p=move.drift.net_p,
-            verdict=move.drift.verdict,
-        )
-        for move in moves
-    ]
 
 
 def tasks_text(number: float) -> str:

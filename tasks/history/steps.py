@@ -6,25 +6,25 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 from coldrun.tasks.history.history_model import HistoryStep, StepChange
-from coldrun.tasks.history.history_parts import control_parts, first_line
+from coldrun.tasks.history.history_parts import first_line
 from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.history_record import HistoryRecord
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.stats.decomposition import (
     Change,
-    ControlMove,
     StepJudgement,
     describe_moved,
     judge_step,
 )
-from coldrun.tasks.stats.multiplicity import adjust_holm
+from coldrun.tasks.stats.noise import Drift
+from coldrun.tasks.stats.paired import adjust_holm
 
 
 def _judge(
     record: HistoryRecord,
     before: Node,
     after: Node,
-    closing: Sequence[ControlMove],
+    closing: Sequence[Drift],
 ) -> StepJudgement:
     first, second = record.run_of(before), record.run_of(after)
     if first is None or second is None:
@@ -64,7 +64,7 @@ def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
     return sum(node.first.distance for node in record.nodes[before.place + 1 : after.place + 1])
 
 
-def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterator[HistoryStep]:
+def build_steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[HistoryStep]:
     """Judge the steps between neighbouring measured points, oldest first.
 
     Args:
@@ -99,7 +99,7 @@ def build_steps(record: HistoryRecord, closing: Sequence[ControlMove]) -> Iterat
             is_docs_only=commits == len(between)
             and all(node.first.is_docs_only for node in between),
             wall_seconds=run.wall_seconds if run else None,
-            controls=control_parts(step.controls),
+            controls=list(step.controls),
             others=_others(record, before, after),
         )
 

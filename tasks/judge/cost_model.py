@@ -87,13 +87,14 @@ class ArmCostPart(Part):
     retry: RetryPart | None
     standing: Literal["efficient", "dominated", "unresolved"] | None = None
     on_frontier: float | None = None
+    p95_seconds: float | None = None
 
 
 class CostPairPart(Part):
     """Two arms on the same tasks, `arm` minus `against`; differences are per task, scores rates.
 
     A limit of cost is null where attempts did not say what they used, and with one task: nothing
-    bounds it then.
+    bounds it then. Limits of score per cost bound 95 %.
     `cost_ratio` is of the sums, null where `against` cost nothing or a sum is not known.
     """
 
@@ -108,6 +109,28 @@ class CostPairPart(Part):
     cost_ratio: float | None
     score_per_cost_difference: float | None
     standing: Literal["dominates", "dominated", "trade_off", "unresolved"]
+    score_per_cost_low: float | None = None
+    score_per_cost_high: float | None = None
+
+
+class LatencyPart(Part):
+    """Seconds per task, `arm` minus `against`, over the tasks that both executed in this run.
+
+    `ratio` is typical: the geometric mean over tasks; null where a time is 0. Limits bound 95 %.
+    """
+
+    arm: str
+    against: str
+    tasks: int
+    p50_difference: float
+    p50_low: float
+    p50_high: float
+    p95_difference: float
+    p95_low: float
+    p95_high: float
+    ratio: float | None
+    ratio_low: float | None
+    ratio_high: float | None
 
 
 class CostsPart(Part):
@@ -126,3 +149,4 @@ class CostsPart(Part):
     arms: list[ArmCostPart]
     pairs: list[CostPairPart]
     silent_arms: list[str]
+    latencies: list[LatencyPart] = []

@@ -6,7 +6,6 @@ import datetime as dt
 from pathlib import Path
 
 from coldrun.tasks.judge.build_report import BuiltReport, build_report
-from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.run.run_lifecycle import StartedRun, land_run
 from coldrun.tasks.run.run_record import RunRecord
@@ -29,7 +28,7 @@ def finish_run(started: StartedRun) -> BuiltReport:
 
 def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     """Analyse a record, and land its scores and its line in `runs`."""
-    built = build_report(record, read_answer)
+    built = build_report(record)
     report, manifest = built.report, record.manifest
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
     row = {

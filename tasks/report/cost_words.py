@@ -258,7 +258,7 @@ def claim_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
 def _score_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
     n = report.counts.tasks
     gain = abs(pair.difference)
-    is_counted = parse_measure(costs.measure).is_binary
+    is_counted = parse_measure(costs.measure).definition.is_binary
     size = f"{number(round(gain * n, 1), '')} of {n}" if is_counted else f"{gain:.3f}"
     where = f"{pair.against} at {costs.measure}"
     if pair.low > 0 or pair.high < 0:

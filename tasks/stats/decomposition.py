@@ -15,11 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.stats.drift import Drift, judge_drift
-from coldrun.tasks.stats.gate import GATE_ALPHA
-from coldrun.tasks.stats.paired import sign_flip_p
-from coldrun.tasks.stats.paired_intervals import paired_interval
-from coldrun.tasks.stats.pooled_noise import PooledFloor, has_unusual_flips
+from coldrun.tasks.stats.intervals import paired_interval
+from coldrun.tasks.stats.noise import Drift, PooledFloor, has_unusual_flips, judge_drift
+from coldrun.tasks.stats.paired import GATE_ALPHA, sign_flip_p
 
 FloatArray = NDArray[np.float64]
 StepStatus = Literal["changed", "unchanged", "below_noise", "unverified", "confounded", "bundle"]
@@ -71,14 +69,6 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ControlMove:
-    """A control or floor arm between two points: whether it moved although it should not."""
-
-    arm: str
-    drift: Drift
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class StepJudgement:
     """One arm between two points: the change at every measure, and what it may be called."""
 
@@ -86,7 +76,7 @@ class StepJudgement:
     status: StepStatus
     reasons: tuple[str, ...]
     clears_noise: bool
-    controls: tuple[ControlMove, ...]
+    controls: tuple[Drift, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +151,7 @@ def judge_controls(
     *,
     measure: str,
     floors: Mapping[str, PooledFloor | None],
-) -> tuple[ControlMove, ...]:
+) -> tuple[Drift, ...]:
     """Judge every control and floor arm that was executed at both points."""
     moves = []
     for name, arm in before.arms.items():
@@ -173,14 +163,12 @@ def judge_controls(
         change = compare_scores(arm.scores[measure], other.scores[measure], seed=0)
         floor = floors.get(name)
         moves.append(
-            ControlMove(
-                arm=name,
-                drift=judge_drift(
-                    up=len(change.up),
-                    down=len(change.down),
-                    n=change.n,
-                    flip_rate=0.0 if arm.is_builtin or floor is None else floor.flip_rate_upper,
-                ),
+            judge_drift(
+                name,
+                up=len(change.up),
+                down=len(change.down),
+                n=change.n,
+                flip_rate=0.0 if arm.is_builtin or floor is None else floor.flip_rate_upper,
             )
         )
     return tuple(moves)
@@ -269,12 +257,12 @@ def _confounders(before: PointOutcome, after: PointOutcome, arm: str) -> tuple[s
     return tuple(found)
 
 
-def describe_moved(controls: Sequence[ControlMove]) -> tuple[str, ...]:
+def describe_moved(controls: Sequence[Drift]) -> tuple[str, ...]:
     """The controls that moved, in words."""
     return tuple(
-        f"the control {move.arm} moved ({move.drift.up} up, {move.drift.down} down)"
+        f"the control {move.arm} moved ({move.up} up, {move.down} down)"
         for move in controls
-        if move.drift.verdict == "DRIFT"
+        if move.verdict == "DRIFT"
     )
 
 

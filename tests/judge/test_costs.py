@@ -11,13 +11,12 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.judge.test_report import printed
 
 from coldrun.tasks.config import load_prices
 from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.judge.token_cost import price_tokens
+from coldrun.tasks.judge.spending import add_tokens, price_exactly
 from coldrun.tasks.report.cost_words import (
     _times,
     claim_words,
@@ -29,6 +28,7 @@ from coldrun.tasks.report.cost_words import (
 from coldrun.tasks.report.markdown import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
+from tests.judge.test_report import printed
 from tests.services import SERVICE, Service, run_service
 
 PRICES = """\
@@ -126,7 +126,9 @@ def test_costs_are_exact_and_keep_the_kinds_of_tokens_apart(
     assert tool.tokens_per_task == 5740
     direct = cost_of(spent[1], "direct")
     calls = [{"input": 100, "output": 10 + number} for number in range(20)]
-    assert direct.spent.cost == price_tokens(calls, {"input": 0.25, "output": 2})
+    assert direct.spent.cost == float(
+        price_exactly(add_tokens(calls), {"input": 0.25, "output": 2})
+    )
     assert direct.spent.tokens.cache_read is None
     assert direct.cost_per_success == pytest.approx(0.00128 / 10, rel=1e-12)
 
