@@ -9,6 +9,7 @@ from coldrun.tasks.judge.cost_model import (
     ArmCostPart,
     CostPairPart,
     CostsPart,
+    LatencyPart,
     PricesPart,
     RetryPart,
     SpentPart,
@@ -94,6 +95,7 @@ def cost_headers(costs: CostsPart) -> list[str]:
         f"{costs.unit} a success",
         "s mean",
         "s median",
+        "s p95",
         "frontier",
     ]
 
@@ -112,6 +114,7 @@ def cost_rows(costs: CostsPart) -> Iterator[list[str]]:
             _optional(arm.cost_per_success, costs.unit),
             seconds_words(arm.mean_seconds),
             seconds_words(arm.median_seconds),
+            seconds_words(arm.p95_seconds),
             _standing_cell(arm),
         ]
         if arm.replayed is not None and money:
@@ -149,6 +152,21 @@ def cost_notes(report: Report, costs: CostsPart) -> Iterator[str]:
             yield retry_line(report, costs, arm.arm, arm.retry)
     for name in costs.silent_arms:
         yield f"{name}: reported no tokens, so its cost is not known and it is not compared"
+    for latency in costs.latencies:
+        yield _latency_words(latency)
+
+
+def _latency_words(part: LatencyPart) -> str:
+    ratio = ""
+    if part.ratio is not None and part.ratio_low is not None and part.ratio_high is not None:
+        limits = f"[{_times(part.ratio_low)}, {_times(part.ratio_high)}]"
+        ratio = f"; typically {_times(part.ratio)} times as long {limits}"
+    return (
+        f"{part.arm} against {part.against}, seconds a task, paired over "
+        f"{counted(part.tasks, 'task')}: median {part.p50_difference:+.3g} "
+        f"[{part.p50_low:+.3g}, {part.p50_high:+.3g}], 95th percentile "
+        f"{part.p95_difference:+.3g} [{part.p95_low:+.3g}, {part.p95_high:+.3g}]{ratio}"
+    )
 
 
 def retry_line(report: Report, costs: CostsPart, name: str, retry: RetryPart) -> str:

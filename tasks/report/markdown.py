@@ -128,6 +128,8 @@ def _lines(report: Report, stratum: str | None) -> Iterator[str]:
     if report.costs is not None:
         yield from _cost_lines(report, report.costs)
     yield ""
+    yield from bullets(run_words.cluster_lines(report))
+    yield from bullets(run_words.sampling_lines(report))
     yield from bullets(production_lines(report))
     yield from bullets(run_words.bar_lines(report))
     yield from bullets(f"warning: {warning}" for warning in report.warnings)

@@ -94,7 +94,11 @@ def _print_details(report: Report, console: Console) -> None:
         _print_effects(console, report)
     if report.costs is not None:
         _print_costs(console, report, report.costs)
-    for line in production_lines(report):
+    for line in (
+        *run_words.cluster_lines(report),
+        *run_words.sampling_lines(report),
+        *production_lines(report),
+    ):
         _print(console, line)
     for line in run_words.bar_lines(report):
         _print(console, line, "bold red" if "FAILED" in line else "green")
