@@ -32,6 +32,7 @@ def command(query: str, json_file: str | None, markdown_file: str | None, wareho
     import duckdb
 
     from coldrun.tasks.lib.errors import UsageError
+    from coldrun.tasks.lib.plain_text import one_line
     from coldrun.tasks.report.markdown import table_lines
     from coldrun.tasks.report.tables import print_table
     from coldrun.warehouse.reader import connect, select_rows
@@ -42,7 +43,9 @@ def command(query: str, json_file: str | None, markdown_file: str | None, wareho
         raise UsageError(f"the query cannot be answered: {error}") from None
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     headers = list(rows[0]) if rows else []
-    cells = [["" if value is None else str(value) for value in row.values()] for row in rows]
+    cells = [
+        ["" if value is None else one_line(str(value)) for value in row.values()] for row in rows
+    ]
     if rows:
         print_table(outputs.people, headers, cells)
     else:

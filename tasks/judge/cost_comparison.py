@@ -168,22 +168,10 @@ def _compare_latencies(first: CostedArm, second: CostedArm, *, seed: int) -> Lat
     common = [task for task in first.seconds if task in second.seconds]
     if len(common) < 2:
         return None
-    found = compare_latency(
-        np.array([first.seconds[task] for task in common]),
-        np.array([second.seconds[task] for task in common]),
-        seed=seed,
-    )
+    mine, theirs = (np.array([arm.seconds[task] for task in common]) for arm in (first, second))
     return LatencyPart(
         arm=first.name,
         against=second.name,
         tasks=len(common),
-        p50_difference=found.p50,
-        p50_low=found.p50_interval.low,
-        p50_high=found.p50_interval.high,
-        p95_difference=found.p95,
-        p95_low=found.p95_interval.low,
-        p95_high=found.p95_interval.high,
-        ratio=found.ratio,
-        ratio_low=found.ratio_interval and found.ratio_interval.low,
-        ratio_high=found.ratio_interval and found.ratio_interval.high,
+        seconds=compare_latency(mine, theirs, seed=seed),
     )

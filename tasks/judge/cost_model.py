@@ -6,6 +6,7 @@ from typing import Literal
 
 from coldrun.tasks.judge.gate_model import Part
 from coldrun.tasks.lib.records import Role
+from coldrun.tasks.stats.latency import LatencyDifference
 
 
 class PricesPart(Part):
@@ -114,23 +115,12 @@ class CostPairPart(Part):
 
 
 class LatencyPart(Part):
-    """Seconds per task, `arm` minus `against`, over the tasks that both executed in this run.
-
-    `ratio` is typical: the geometric mean over tasks; null where a time is 0. Limits bound 95 %.
-    """
+    """Seconds per task, `arm` minus `against`, over the tasks that both executed in this run."""
 
     arm: str
     against: str
     tasks: int
-    p50_difference: float
-    p50_low: float
-    p50_high: float
-    p95_difference: float
-    p95_low: float
-    p95_high: float
-    ratio: float | None
-    ratio_low: float | None
-    ratio_high: float | None
+    seconds: LatencyDifference
 
 
 class CostsPart(Part):

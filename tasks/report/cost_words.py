@@ -157,15 +157,15 @@ def cost_notes(report: Report, costs: CostsPart) -> Iterator[str]:
 
 
 def _latency_words(part: LatencyPart) -> str:
-    ratio = ""
-    if part.ratio is not None and part.ratio_low is not None and part.ratio_high is not None:
-        limits = f"[{_times(part.ratio_low)}, {_times(part.ratio_high)}]"
-        ratio = f"; typically {_times(part.ratio)} times as long {limits}"
+    found, ratio = part.seconds, ""
+    if found.ratio is not None and found.ratio_interval is not None:
+        limits = f"[{_times(found.ratio_interval.low)}, {_times(found.ratio_interval.high)}]"
+        ratio = f"; typically {_times(found.ratio)} times as long {limits}"
+    p50, p95 = found.p50_interval, found.p95_interval
     return (
         f"{part.arm} against {part.against}, seconds a task, paired over "
-        f"{counted(part.tasks, 'task')}: median {part.p50_difference:+.3g} "
-        f"[{part.p50_low:+.3g}, {part.p50_high:+.3g}], 95th percentile "
-        f"{part.p95_difference:+.3g} [{part.p95_low:+.3g}, {part.p95_high:+.3g}]{ratio}"
+        f"{counted(part.tasks, 'task')}: median {found.p50:+.3g} [{p50.low:+.3g}, {p50.high:+.3g}], "
+        f"95th percentile {found.p95:+.3g} [{p95.low:+.3g}, {p95.high:+.3g}]{ratio}"
     )
 
 

@@ -68,8 +68,8 @@ def test_compare_costs_by_hand() -> None:
     assert pair.score_per_cost_difference == pytest.approx(0.0, abs=1e-9)
     assert (pair.score_per_cost_low or 0) < 0 < (pair.score_per_cost_high or 0)
     (latency,) = found.latencies
-    assert (latency.tasks, latency.p50_difference, latency.p95_low) == (10, 200.0, 200.0)
-    assert latency.ratio == pytest.approx(301 / 101)
+    assert (latency.tasks, latency.seconds.p50, latency.seconds.p95) == (10, 200.0, 200.0)
+    assert latency.seconds.ratio == pytest.approx(301 / 101)
     assert found.confidence == 0.95
     assert found.standings == {"cheap": "efficient", "dear": "efficient"}
 

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.measures.ndcg import score_ndcg
 from tests.stats.oracles import (
     mean_by_ranx,
     rank_scores,
