@@ -203,7 +203,7 @@ def usage_warnings(usage: Iterable[UsagePart]) -> Iterator[str]:
         for name, count in part.reached_by.items():
             yield (
                 f"{name}: used {part.component} as well, in {count} of "
-                f"{counted(part.n, 'task')}: compared with {part.arm}, it is no arm without it"
+                f"{counted(part.n, 'task')}: so it is not a valid control of {part.arm}"
             )
 
 

@@ -13,7 +13,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from math import inf, isfinite
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -128,14 +127,6 @@ def _bound_cost(first: CostedArm, second: CostedArm, cost: Interval) -> Interval
     )
 
 
-_STANDINGS: Mapping[Dominance, Literal["dominates", "dominated", "trade_off", "unresolved"]] = {
-    "A_DOMINATES": "dominates",
-    "B_DOMINATES": "dominated",
-    "TRADE_OFF": "trade_off",
-    "UNRESOLVED": "unresolved",
-}
-
-
 def _describe_pair(
     first: CostedArm,
     second: CostedArm,
@@ -158,7 +149,7 @@ def _describe_pair(
         cost_high=cost.high if isfinite(cost.high) else None,
         cost_ratio=spent / other if other > 0 and is_known else None,
         score_per_cost_difference=per_cost and per_cost.difference,
-        standing=_STANDINGS[verdict],
+        standing=verdict,
         score_per_cost_low=per_cost and per_cost.interval.low,
         score_per_cost_high=per_cost and per_cost.interval.high,
     )

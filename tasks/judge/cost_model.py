@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from coldrun.tasks.judge.gate_model import Part
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.stats.latency import LatencyDifference
+from coldrun.tasks.stats.pareto import Dominance, Standing
 
 
 class PricesPart(Part):
@@ -86,7 +85,7 @@ class ArmCostPart(Part):
     mean_seconds: float | None
     median_seconds: float | None
     retry: RetryPart | None
-    standing: Literal["efficient", "dominated", "unresolved"] | None = None
+    standing: Standing | None = None
     on_frontier: float | None = None
     p95_seconds: float | None = None
 
@@ -109,7 +108,7 @@ class CostPairPart(Part):
     cost_high: float | None
     cost_ratio: float | None
     score_per_cost_difference: float | None
-    standing: Literal["dominates", "dominated", "trade_off", "unresolved"]
+    standing: Dominance
     score_per_cost_low: float | None = None
     score_per_cost_high: float | None = None
 

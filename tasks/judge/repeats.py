@@ -51,22 +51,12 @@ def describe_repeats(tasks: Sequence[Task], arm: ArmAnswers, measure: Measure) -
         ],
         dtype=np.float64,
     )
-    stability: dict[str, float | None] = {}
-    by_outcome = outcome_stability(outcomes)
-    if by_outcome is not None:
-        stability["outcome_agreement"] = by_outcome.agreement
-        stability.update({f"pass^{k}": value for k, value in by_outcome.pass_hat.items()})
-    by_answer = answer_agreement(
-        [
-            [answered.items for answered in arm.trials_of(task.id) if answered is not None]
-            for task in tasks
-        ]
-    )
-    if by_answer is not None:
-        stability["answer_agreement"] = by_answer.pairwise_exact
-        stability["modal_share"] = by_answer.modal_share
+    answers = [
+        [answered.items for answered in arm.trials_of(task.id) if answered is not None]
+        for task in tasks
+    ]
     return Repeats(
-        stability=stability,
+        stability={**outcome_stability(outcomes), **answer_agreement(answers)},
         floor=pool_noise_floor([outcomes.T]),
         budgets=_describe_budgets(outcomes),
     )

@@ -164,7 +164,8 @@ def _latency_words(part: LatencyPart) -> str:
     p50, p95 = found.p50_interval, found.p95_interval
     return (
         f"{part.arm} against {part.against}, seconds a task, paired over "
-        f"{counted(part.tasks, 'task')}: median {found.p50:+.3g} [{p50.low:+.3g}, {p50.high:+.3g}], "
+        f"{counted(part.tasks, 'task')}: "
+        f"median {found.p50:+.3g} [{p50.low:+.3g}, {p50.high:+.3g}], "
         f"95th percentile {found.p95:+.3g} [{p95.low:+.3g}, {p95.high:+.3g}]{ratio}"
     )
 

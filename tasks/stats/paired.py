@@ -1,11 +1,8 @@
 """Exact paired tests: binary outcomes by the discordant pairs, graded ones by flipping signs.
 
-`up` counts tasks that the first arm has right and the second wrong, `down` the opposite. The gate
-uses `exact_paired_p` and `sign_flip_p` alone; mid-p and the chi-square forms are printed or tested
-against, never switched to.
+`up` counts tasks that the first arm has right and the second wrong, `down` the opposite.
 
-Source: McNemar 1947; Fagerland, Lydersen & Laake 2013 (BMC Med Res Methodol 13:91) for mid-p;
-Smucker, Allan & Carterette 2007 for randomisation tests in retrieval.
+Source: McNemar 1947; Smucker, Allan & Carterette 2007 for randomisation tests in retrieval.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from coldrun.tasks.stats.bootstrap import resample_means
 from coldrun.tasks.stats.intervals import Interval
 
 FloatArray = NDArray[np.float64]
-Dominance = Literal["A_DOMINATES", "B_DOMINATES", "TRADE_OFF", "UNRESOLVED"]
+Dominance = Literal["dominates", "dominated", "trade_off", "unresolved"]
 Standing = Literal["efficient", "dominated", "unresolved"]
 
 
@@ -27,7 +27,7 @@ def judge_dominance(
     """Judge A against B from intervals of their paired differences, A minus B.
 
     A dominates when it is not worse on either axis by more than the margin and better on one.
-    `TRADE_OFF`: resolved better on one axis and worse on the other. Else `UNRESOLVED`.
+    `trade_off`: resolved better on one axis and worse on the other. Else `unresolved`.
 
     Args:
         accuracy: Of the difference of accuracies.
@@ -43,10 +43,10 @@ def judge_dominance(
         cost_margin,
     )
     if forward != backward:
-        return "A_DOMINATES" if forward else "B_DOMINATES"
+        return "dominates" if forward else "dominated"
     is_gain_dearer = accuracy.low > 0 and cost.low > 0
     is_loss_cheaper = accuracy.high < 0 and cost.high < 0
-    return "TRADE_OFF" if is_gain_dearer or is_loss_cheaper else "UNRESOLVED"
+    return "trade_off" if is_gain_dearer or is_loss_cheaper else "unresolved"
 
 
 def mark_points(
@@ -70,10 +70,10 @@ def mark_points(
             for (first, second), verdict in verdicts.items()
             if name in (first, second)
         }
-        if "B_DOMINATES" in found:
+        if "dominated" in found:
             standings[name] = "dominated"
         else:
-            standings[name] = "unresolved" if "UNRESOLVED" in found else "efficient"
+            standings[name] = "unresolved" if "unresolved" in found else "efficient"
     return standings
 
 
@@ -109,10 +109,6 @@ def _is_shown_to_dominate(
 
 
 def _mirror(verdict: Dominance) -> Dominance:
-    mirrored: dict[Dominance, Dominance] = {
-        "A_DOMINATES": "B_DOMINATES",
-        "B_DOMINATES": "A_DOMINATES",
-        "TRADE_OFF": "TRADE_OFF",
-        "UNRESOLVED": "UNRESOLVED",
-    }
-    return mirrored[verdict]
+    if verdict == "dominates":
+        return "dominated"
+    return "dominates" if verdict == "dominated" else verdict

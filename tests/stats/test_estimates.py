@@ -210,7 +210,7 @@ def test_judge_dominance_mirrors_when_the_arms_are_swapped(
     accuracy: Interval, cost: Interval, margins: tuple[int, int]
 ) -> None:
     """A against B says the same as B against A."""
-    mirror = {"A_DOMINATES": "B_DOMINATES", "B_DOMINATES": "A_DOMINATES"}
+    mirror = {"dominates": "dominated", "dominated": "dominates"}
     one = judge_dominance(accuracy, cost, accuracy_margin=margins[0], cost_margin=margins[1])
     other = judge_dominance(
         Interval(-accuracy.high, -accuracy.low),
@@ -226,7 +226,7 @@ def test_judge_dominance_within_both_margins_is_a_trade_off() -> None:
     found = judge_dominance(
         Interval(0.001, 0.005), Interval(0.001, 0.005), accuracy_margin=0.01, cost_margin=0.01
     )
-    assert found == "TRADE_OFF"
+    assert found == "trade_off"
 
 
 def test_mark_points_drops_only_what_is_shown_to_be_dominated() -> None:
@@ -234,15 +234,15 @@ def test_mark_points_drops_only_what_is_shown_to_be_dominated() -> None:
     found = mark_points(
         ["a", "b", "c", "d"],
         {
-            ("a", "b"): "A_DOMINATES",
-            ("a", "c"): "TRADE_OFF",
-            ("c", "b"): "UNRESOLVED",
-            ("d", "a"): "UNRESOLVED",
-            ("c", "d"): "TRADE_OFF",
+            ("a", "b"): "dominates",
+            ("a", "c"): "trade_off",
+            ("c", "b"): "unresolved",
+            ("d", "a"): "unresolved",
+            ("c", "d"): "trade_off",
         },
     )
     assert found == {"a": "unresolved", "b": "dominated", "c": "unresolved", "d": "unresolved"}
-    pair = {("a", "b"): "B_DOMINATES"}
+    pair = {("a", "b"): "dominated"}
     assert mark_points(["a", "b"], pair) == {"a": "dominated", "b": "efficient"}
 
 

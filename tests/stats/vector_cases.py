@@ -329,13 +329,21 @@ def frontier(i: Inputs) -> Any:
 
 
 def dominance(i: Inputs) -> Any:
+    words = {
+        "dominates": "A_DOMINATES",
+        "dominated": "B_DOMINATES",
+        "trade_off": "TRADE_OFF",
+        "unresolved": "UNRESOLVED",
+    }
     return [
-        judge_dominance(
-            Interval(*row["diff_acc_ci"]),
-            Interval(*row["diff_cost_ci"]),
-            accuracy_margin=i["margin_acc"],
-            cost_margin=i["margin_cost"],
-        )
+        words[
+            judge_dominance(
+                Interval(*row["diff_acc_ci"]),
+                Interval(*row["diff_cost_ci"]),
+                accuracy_margin=i["margin_acc"],
+                cost_margin=i["margin_cost"],
+            )
+        ]
         for row in i["cases"]
     ]
 
@@ -392,7 +400,7 @@ def flip_rates(i: Inputs) -> Any:
     return {
         "flip_prob": list(flip_probabilities(outcomes)),
         "expected_discordant": floor_of(outcomes).flip_rate * len(passes),
-        "mean_agreement": known(outcome_stability(outcomes.T)).agreement,
+        "mean_agreement": outcome_stability(outcomes.T)["outcome_agreement"],
     }
 
 
@@ -440,16 +448,19 @@ def drift(i: Inputs) -> Any:
 
 
 def agreement(i: Inputs) -> Any:
-    found = known(answer_agreement(i["answers"]))
-    return {"pairwise_exact": found.pairwise_exact, "modal_share": found.modal_share}
+    found = answer_agreement(i["answers"])
+    return {"pairwise_exact": found["answer_agreement"], "modal_share": found["modal_share"]}
 
 
 def pass_hat(i: Inputs) -> Any:
     n, successes = i["n"], i["successes"]
     outcomes = np.array([[1.0] * right + [0.0] * (n - right) for right in successes])
-    mean = known(outcome_stability(outcomes)).pass_hat
+    mean = outcome_stability(outcomes)
     return {
-        str(k): {"per_task": [pass_hat_k(n, right, k) for right in successes], "mean": mean[k]}
+        str(k): {
+            "per_task": [pass_hat_k(n, right, k) for right in successes],
+            "mean": mean[f"pass^{k}"],
+        }
         for k in i["k"]
     }
 
