@@ -83,17 +83,6 @@ def test_set_measures_ignore_order_and_duplicates(items: list[str], gold: dict[s
         assert measure.score(items, gold) == measure.score(sorted(set(items)), gold)
 
 
-@given(items=ITEMS, gold=GOLD, k=CUTOFF)
-def test_hit_rises_with_the_cutoff_and_bounds_mrr(
-    items: list[str], gold: dict[str, float], k: int
-) -> None:
-    """A deeper cut never loses a hit, and a reciprocal rank never exceeds the hit."""
-    near, deep = parse_measure(f"hit@{k}"), parse_measure(f"hit@{k + 1}")
-    if gold:
-        assert (near.score(items, gold) or 0) <= (deep.score(items, gold) or 0)
-        assert (parse_measure(f"mrr@{k}").score(items, gold) or 0) <= (near.score(items, gold) or 0)
-
-
 def test_score_duplicates_before_the_cut_removes_them_first() -> None:
     """The second distinct item counts as rank 2, however often the first was repeated."""
     gold = {"a": 1.0}
