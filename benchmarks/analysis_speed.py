@@ -1,10 +1,10 @@
 """Time the whole analysis of 2,000 tasks × 4 arms beside ranx and ir_measures, in one run.
 
 Ours: four measures of every arm, all nulls (one permuted per arm), the gate of each arm against
-every null, every pair of arms by exact or sign-flip test, Holm over the pairs, minimum detectable
-effect, and BCa intervals of every arm, null and pair from 10,000 shared resamples. ranx compares
-the same arms by its Fisher randomisation test on the same measures, and gives no interval;
-ir_measures only scores. Compiling is left out of ranx's time.
+every null and every other arm with intervals, Holm over all of them, minimum detectable effect, and
+an interval of every arm and null at every measure. ranx compares the same arms by its Fisher
+randomisation test on the same measures, and gives no interval; ir_measures only scores. Compiling
+is left out of ranx's time.
 
     uv run python benchmarks/analysis_speed.py
 
@@ -19,21 +19,16 @@ import sys
 import time
 import warnings
 from collections.abc import Callable
-from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coldrun.tasks.judge.gates import adjust_gates, judge_candidate, summarise
 from coldrun.tasks.lib.records import GoldItem, Task
-from coldrun.tasks.stats.gate import judge_candidate, pair_scores
-from coldrun.tasks.stats.intervals import mean_intervals, wilson_interval
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.multiplicity import adjust_family
-from coldrun.tasks.stats.nulls import null_scores, permuted_scores
-from coldrun.tasks.stats.paired_intervals import bonett_price_interval
-from coldrun.tasks.stats.power import minimum_detectable_effect
+from coldrun.tasks.stats.nulls import NullGround, measure_nulls, permuted_scores
 
-TASKS, ITEMS, K, RESAMPLES, LIMIT_SECONDS = 2000, 3000, 8, 10_000, 1.0
+TASKS, ITEMS, K, LIMIT_SECONDS = 2000, 3000, 8, 1.0
 MEASURES = ("hit@5", "hit@1", "hit@8", "mrr@8")
 PEER_MEASURES = ("hit_rate@5", "hit_rate@1", "hit_rate@8", "mrr@8")
 ARMS = {"grep": 0.25, "search": 0.35, "tool": 0.42, "tool-neighbours": 0.45}
@@ -42,7 +37,7 @@ Vector = NDArray[np.float64]
 Answers = dict[str, dict[str, list[str]]]
 
 
-def make_panel() -> tuple[list[Task], list[str], dict[str, int], Answers]:
+def make_panel() -> tuple[list[Task], dict[str, int], Answers]:
     """Make tasks with one to three gold files, hub files among them, and four arms' answers."""
     generator = np.random.default_rng(1)
     items = [f"src/module_{number}.py" for number in range(ITEMS)]
@@ -69,12 +64,10 @@ def make_panel() -> tuple[list[Task], list[str], dict[str, int], Answers]:
                 ranked[generator.integers(0, K)] = task.gold[0].item
             answers[arm][task.id] = list(dict.fromkeys(ranked))
     counts = {item: ITEMS - place for place, item in enumerate(items)}
-    return tasks, items, counts, answers
+    return tasks, counts, answers
 
 
-def analyse(
-    tasks: list[Task], items: list[str], counts: dict[str, int], answers: Answers
-) -> dict[str, float]:
+def analyse(tasks: list[Task], counts: dict[str, int], answers: Answers) -> dict[str, float]:
     """Compute every number of a report and return the seconds of each part."""
     spent: dict[str, float] = {}
     start = time.perf_counter()
@@ -100,47 +93,36 @@ def analyse(
             for arm, rows in answers.items()
         }
         mark("scores")
-        found = null_scores(tasks, measure, k=K, items=items, change_counts=counts)
-        nulls[text] = {name: np.array(values) for name, values in found.items()}
-        mark("nulls")
-    primary = parse_measure(MEASURES[0])
-    permuted = {
-        arm: np.array(permuted_scores(rows, tasks, primary)) for arm, rows in answers.items()
-    }
-    mark("permuted")
-    for arm, scores in arms[primary.text].items():
-        judge_candidate(
-            scores,
-            measure=primary,
-            nulls={**nulls[primary.text], "permuted": permuted[arm]},
-            rivals={name: other for name, other in arms[primary.text].items() if name != arm},
-            margin_tasks=1,
-            seed=0,
+        nulls[text] = measure_nulls(
+            tasks,
+            measure,
+            primary=parse_measure(MEASURES[0]),
+            k=K,
+            ground=NullGround(corpus_items=ITEMS, change_counts=counts),
         )
-    minimum_detectable_effect(len(tasks), regression_rate=0.02)
-    mark("gates")
-    raw = {
-        f"{text}: {first} - {second}": pair_scores(
-            vectors[first], vectors[second], other=second, is_expectation=False, seed=0
-        ).p
-        for text, vectors in arms.items()
-        for first, second in combinations(vectors, 2)
-    }
-    adjust_family("every pair of arms on every measure", raw)
-    mark("pairs")
-    columns: list[Vector] = []
-    pairs: list[tuple[int, int]] = []
+        mark("nulls")
+    primary = MEASURES[0]
+    gates = []
+    for arm, rows in answers.items():
+        nulls[primary][f"permuted:{arm}"] = permuted_scores(rows, tasks, parse_measure(primary))
+        mark("permuted")
+        others = {name: ("control", one) for name, one in arms[primary].items() if name != arm}
+        gates.append(
+            judge_candidate(
+                arm,
+                arms[primary][arm],
+                measure=primary,
+                nulls=nulls[primary],
+                rivals=others,
+                margin_tasks=1,
+                seed=0,
+            )
+        )
+        mark("gates")
+    adjust_gates(gates)
     for text in MEASURES:
-        places = range(len(columns), len(columns) + len(arms[text]))
-        pairs += combinations(places, 2)
-        columns += [*arms[text].values(), *nulls[text].values()]
-    mean_intervals(np.column_stack(columns), seed=0, pairs=pairs, resamples=RESAMPLES)
-    for vectors in arms.values():
-        for first, second in combinations(vectors.values(), 2):
-            up, down = int((first > second).sum()), int((first < second).sum())
-            bonett_price_interval(up, down, len(tasks))
-        for vector in vectors.values():
-            wilson_interval(int((vector > 0).sum()), len(tasks))
+        vectors = [*arms[text].values(), *nulls[text].values()]
+        summarise(vectors, [parse_measure(text)] * len(vectors), seed=0)
     mark("intervals")
     return spent
 
@@ -208,17 +190,17 @@ def best_seconds(call: Callable[[], object], times: int) -> float:
 
 def main() -> int:
     """Print our parts, the peers, and the ratios."""
-    tasks, items, counts, answers = make_panel()
+    tasks, counts, answers = make_panel()
     parts = min(
-        (analyse(tasks, items, counts, answers) for _ in range(5)),
+        (analyse(tasks, counts, answers) for _ in range(5)),
         key=lambda spent: sum(spent.values()),
     )
     ours = sum(parts.values())
-    print(f"{TASKS} tasks × {len(ARMS)} arms × {len(MEASURES)} measures, {RESAMPLES} resamples")
+    print(f"{TASKS} tasks × {len(ARMS)} arms × {len(MEASURES)} measures")
     for part, seconds in parts.items():
         print(f"  {part:<10} {seconds:6.3f} s")
     start = time.process_time()
-    analyse(tasks, items, counts, answers)
+    analyse(tasks, counts, answers)
     busy = time.process_time() - start
     print(f"coldrun      {ours:6.3f} s  (limit {LIMIT_SECONDS} s; {busy:.3f} s of processor time)")
     load, cores = os.getloadavg()[0], os.cpu_count() or 1

@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import random
-import resource
 import subprocess
 import sys
 import tempfile
@@ -24,7 +23,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.tokens import git, write_file
+from benchmarks.bench_setup import commit_all, cpu_seconds, git, module_path, write_files
 
 GOAL = 3.0
 PANEL = """\
@@ -95,14 +94,6 @@ def run(path: Path) -> dict[str, float]:
     return {"asking": asking, "run": cpu_seconds(), "wall": time.perf_counter() - started}
 
 
-def cpu_seconds() -> float:
-    """What this process and its children that ended have used."""
-    own, children = (
-        resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
-    )
-    return own.ru_utime + own.ru_stime + children.ru_utime + children.ru_stime
-
-
 def pick(repository: Path, tasks: int) -> str:
     """A base with four times as many tasks after it, as `try` looks for."""
     from coldrun.tasks.config import PanelConfig
@@ -132,15 +123,12 @@ def generate(path: Path, commits: int) -> Path:
     vocabulary = ["".join(source.choices("abcdefghijklmnop", k=7)) for _ in range(20_000)]
     path.mkdir()
     git(path, "init", "-q")
-    for number in range(400):
-        write_file(path, number, source, vocabulary)
-    git(path, "add", "-A")
-    git(path, "commit", "-q", "-m", "first")
+    write_files(path, range(400), source, vocabulary)
+    commit_all(path, "first")
     for _ in range(commits):
         for number in source.sample(range(400), 3):
-            edit_file(path / f"package{number % 30}" / f"module{number}.py", source, vocabulary)
-        git(path, "add", "-A")
-        git(path, "commit", "-q", "-m", " ".join(source.sample(vocabulary[:2000], 12)))
+            edit_file(module_path(path, number), source, vocabulary)
+        commit_all(path, " ".join(source.sample(vocabulary[:2000], 12)))
     return path
 
 

@@ -11,48 +11,16 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
+import sys
 import tempfile
 import time
 from pathlib import Path
 
-from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.freeze_panel import freeze_panel
-from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write_panel import write_frozen
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.bench_setup import INSTANT, PANEL, make_evaluation
 from coldrun.tasks.judge.land_judgement import finish_run
-from coldrun.tasks.mine.mine_panel import mine_panel
-from coldrun.tasks.run.prepare import load_evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
-
-ARM = """
-import json, sys
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["type"] == "hello":
-        print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
-    elif message["type"] == "question":
-        words = message["query"].split()[-1:]
-        print(json.dumps({"type": "answer", "id": message["id"], "paths": words}), flush=True)
-    else:
-        break
-"""
-
-CONFIG = """
-[panel]
-kind = "jsonl"
-file = "tasks.jsonl"
-answer = "set"
-
-[sample]
-rule = "all"
-
-[[arm]]
-name = "instant"
-kind = "command"
-argv = ["{python}", "{adapter}"]
-adapter = "arm.py"
-"""
 
 
 def main() -> None:
@@ -76,22 +44,7 @@ def time_coldrun(answers: int) -> tuple[float, float]:
     """Seconds of a whole run without an orchestrator, and of its asking alone."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        (folder / "arm.py").write_text(ARM)
-        (folder / "tasks.jsonl").write_text(
-            "".join(
-                json.dumps({"id": f"q{number}", "query": f"number item-{number}", "gold": [gold]})
-                + "\n"
-                for number in range(answers)
-                for gold in [f"item-{number if number % 2 else 0}"]
-            )
-        )
-        path = folder / "bench.toml"
-        path.write_text(CONFIG)
-        config = load_config(path)
-        mined = mine_panel(config.panel, config_dir=folder, scratch=folder / "scratch")
-        frozen = freeze_panel(config, mined)
-        write_frozen(EvaluationFiles(path), frozen, force=False, had_runs=False, now="2026-01-01")
-        evaluation = load_evaluation(path, scratch=folder / "scratch")
+        evaluation = make_evaluation(folder, PANEL + INSTANT, answers)
         began = time.perf_counter()
         started = start_run(evaluation, RunRequest(warehouse=folder / "data"), point=None)
         asking = time.perf_counter()

@@ -20,11 +20,11 @@ import time
 import numpy as np
 from numpy.typing import NDArray
 
+from coldrun.tasks.judge.gates import judge_candidate, judge_gate, pair_scores
 from coldrun.tasks.lib.records import GoldItem, Task
-from coldrun.tasks.stats.constant import constant_answer
-from coldrun.tasks.stats.gate import GATE_ALPHA, judge_candidate, judge_gate, pair_scores
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.nulls import null_scores, permuted_scores
+from coldrun.tasks.stats.nulls import NullGround, constant_answer, measure_nulls, permuted_scores
+from coldrun.tasks.stats.paired import GATE_ALPHA
 from coldrun.tasks.stats.power import exact_power
 
 PANELS, TASKS, FILES, K = 2000, 71, 138, 5
@@ -83,23 +83,19 @@ def answer_as_good(
 def judge_panel(tasks: list[Task], answers: dict[str, list[str]]) -> bool:
     """Say whether the whole gate lets the candidate through."""
     scores = np.array([MEASURE.score(answers[t.id], t.gold_grades) or 0.0 for t in tasks])
-    nulls = null_scores(tasks, MEASURE, k=K, items=ITEMS, change_counts={})
+    ground = NullGround(corpus_items=FILES, change_counts={})
+    nulls = measure_nulls(tasks, MEASURE, primary=MEASURE, k=K, ground=ground)
     nulls["permuted"] = permuted_scores(answers, tasks, MEASURE)
     judged = judge_candidate(
-        scores,
-        measure=MEASURE,
-        nulls={name: np.array(values) for name, values in nulls.items()},
-        rivals={},
-        margin_tasks=1,
-        seed=0,
+        "tool", scores, measure=MEASURE.text, nulls=nulls, rivals={}, margin_tasks=1, seed=0
     )
     return judged.outcome == "beats_nulls"
 
 
 def judge_pair(first: Vector, second: Vector) -> bool:
     """Say whether the gate lets a candidate through against a single opponent."""
-    pairing = pair_scores(first, second, other="null", is_expectation=False, seed=0)
-    return judge_gate([pairing], tasks=len(first), margin_tasks=1)[0] == "beats_nulls"
+    pairs = pair_scores(first, {"null": ("null", second)}, seed=0)
+    return judge_gate(pairs, tasks=len(first), margin_tasks=1)[0] == "beats_nulls"
 
 
 def simulate_false_positives(seed: int) -> dict[str, float]:

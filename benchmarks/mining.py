@@ -11,9 +11,7 @@ Goals: mining at most 1.5 times `git log --raw -z` of the same range, mining and
 from __future__ import annotations
 
 import argparse
-import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
@@ -22,6 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.bench_setup import git
 from coldrun.tasks.config import Config, PanelConfig, SampleConfig
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.lib.git.repository import Repository
@@ -54,10 +53,10 @@ def measure_commit_files(path: Path, repeats: int) -> None:
     """Mining against the log of the same range."""
     repository = Repository.open(path)
     head = repository.resolve("HEAD")
-    chain = repository.first_parents(head.commit)
+    chain = git(path, "rev-list", "--first-parent", head.commit).split()
     base = chain[min(len(chain) - 1, len(chain) * 7 // 8)]
     ranges = {
-        "from 1/8 of the history": (base.commit, f"{base.commit}..{head.commit}"),
+        "from 1/8 of the history": (base, f"{base}..{head.commit}"),
         "each from its parent": ("parent", head.commit),
     }
     for name, (start, span) in ranges.items():
@@ -154,17 +153,6 @@ def row(name: str, seconds: float, reference: float, goal: str = "") -> None:
     print(f"{name:28}{seconds:8.3f} s {seconds / reference:8.2f} x  {goal}")
 
 
-def git(path: Path, *arguments: str) -> str:
-    """Run git with the whole output read, as mining has to."""
-    done = subprocess.run(
-        ["git", "-C", str(path), *arguments],
-        check=True,
-        capture_output=True,
-        env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"},
-    )
-    return done.stdout.decode("utf-8", "replace")
-
-
 def generate(
     path: Path, commits: int, seed: int, *, files: int = 1200, ticket_count: int = 2000
 ) -> Path:
@@ -202,11 +190,7 @@ def generate(
             content = "\n".join(names[name]).encode()
             stream += [f"M 100644 inline {name}".encode(), b"data %d\n%s" % (len(content), content)]
     stream += [b"done", b""]
-    subprocess.run(
-        ["git", "-C", str(path), "fast-import", "--quiet", "--done"],
-        input=b"\n".join(stream),
-        check=True,
-    )
+    git(path, "fast-import", "--quiet", "--done", input=b"\n".join(stream))
     git(path, "gc", "-q")
     return path
 

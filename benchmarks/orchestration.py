@@ -1,6 +1,6 @@
 """What it costs to orchestrate and land an answer, beside a plain thread pool in the same run.
 
-    python benchmarks/orchestration.py [--answers N] [--repeats N] [--profile]
+    python benchmarks/orchestration.py [--answers N] [--repeats N]
 
 An arm that answers at once is asked N questions: through the flow, on a Prefect server that is
 started for it, and through `execute_locally`, which drives the same shards from a thread pool.
@@ -11,45 +11,29 @@ most 2 ms for each answer at 5,000 answers, all included.
 from __future__ import annotations
 
 import argparse
-import contextlib
-import cProfile
-import json
 import os
-import pstats
 import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from benchmarks.bench_setup import PANEL, make_evaluation
 from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
-from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.freeze_panel import freeze_panel
-from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
 from coldrun.tasks.lib.served import serving
 from coldrun.tasks.lib.watch import Watch
-from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.live_run import keep_live
-from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
 
-CONFIG = """\
-[panel]
-kind = "jsonl"
-file = "tasks.jsonl"
-answer = "set"
-
-[sample]
-rule = "all"
-
+ARM = """
 [[arm]]
 name = "instant"
 kind = "command"
@@ -81,14 +65,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=5000)
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--profile", action="store_true", help="of the plain loop, by function")
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
-        evaluation = make_evaluation(Path(folder), options.answers)
+        evaluation = make_evaluation(Path(folder), PANEL + ARM, options.answers)
         request = RunRequest(warehouse=Path(folder) / "data")
-        if options.profile:
-            profile(lambda: run_plainly(evaluation, request))
-            return
         os.environ["COLDRUN_STATE"] = str(Path(folder) / "state")  # not the server of the user
         start_server(print)
         with (
@@ -111,22 +91,6 @@ def main() -> None:
                 flow.append(measure(run_flow))
         stop_server()
         print_figures(options.answers, flow=flow, plain=plain)
-
-
-def make_evaluation(root: Path, answers: int) -> Evaluation:
-    """A frozen panel of so many tasks."""
-    config_path = root / "evaluation" / "instant.toml"
-    config_path.parent.mkdir()
-    config_path.write_text(CONFIG, encoding="utf-8")
-    rows = ({"id": f"t{n:06d}", "query": f"q {n}", "gold": [f"item-{n}"]} for n in range(answers))
-    tasks = "".join(json.dumps(row) + "\n" for row in rows)
-    (config_path.parent / "tasks.jsonl").write_text(tasks, encoding="utf-8")
-    config = load_config(config_path)
-    mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=root / "scratch")
-    result = freeze_panel(config, mined)
-    now = "2026-08-01T00:00:00+00:00"
-    write_frozen(EvaluationFiles(config_path), result, force=False, had_runs=False, now=now)
-    return load_evaluation(config_path, scratch=root / "scratch")
 
 
 def answer_at_once(started: StartedRun) -> None:
@@ -155,25 +119,6 @@ def measure(call: Callable[[], None]) -> Seconds:
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return Seconds(time.perf_counter() - wall, time.process_time() - cpu)
-
-
-def profile(call: Callable[[], None]) -> None:
-    """Print where the time goes, in this thread alone."""
-    call()
-    with profiling() as found:
-        call()
-    pstats.Stats(found).sort_stats("cumtime").print_stats(45)
-
-
-@contextlib.contextmanager
-def profiling() -> Iterator[cProfile.Profile]:
-    """Collect while the context lasts."""
-    found = cProfile.Profile()
-    found.enable()
-    try:
-        yield found
-    finally:
-        found.disable()
 
 
 def print_figures(answers: int, *, flow: list[Seconds], plain: list[Seconds]) -> None:

@@ -18,58 +18,32 @@ import argparse
 import importlib.util
 import json
 import os
-import resource
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.bench_setup import (
+    INSTANT,
+    PANEL,
+    commit_all,
+    cpu_seconds,
+    git,
+    make_evaluation,
+)
 from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
-from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.freeze_panel import freeze_panel
-from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.commits import open_product, select_commits
 from coldrun.tasks.history.history_lifecycle import HistoryRequest
 from coldrun.tasks.lib.served import serving
-from coldrun.tasks.mine.mine_panel import mine_panel
-from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 
 LIMIT_SECONDS = 0.5
 
-ARM = """
-import json, sys
-from pathlib import Path
-known = Path("known.txt").read_text().split()
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["type"] == "hello":
-        print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
-    elif message["type"] == "question":
-        words = [word for word in message["query"].split() if word in known]
-        print(json.dumps({"type": "answer", "id": message["id"], "paths": words}), flush=True)
-    else:
-        break
-"""
-
-CONFIG = """
-[panel]
-kind = "jsonl"
-file = "tasks.jsonl"
-answer = "set"
-
-[sample]
-rule = "all"
-
+PRODUCT = """
 [product]
 repo = "../product"
-
-[[arm]]
-name = "instant"
-kind = "command"
-argv = ["{python}", "{adapter}"]
-adapter = "arm.py"
 """
 
 PROJECT = """
@@ -125,41 +99,13 @@ def make_product(path: Path, commits: int) -> list[str]:
     for number in range(commits):
         (path / "instant" / "__init__.py").write_text(f"state = {number}\n")
         (path / "known.txt").write_text(" ".join(f"item-{n}" for n in range(number % 12 + 1)))
-        git(path, "add", "--all")
-        git(path, "commit", "--quiet", "-m", f"state {number}")
-        found.append(git(path, "rev-parse", "HEAD"))
+        found.append(commit_all(path, f"state {number}"))
     return found
-
-
-def git(path: Path, *arguments: str) -> str:
-    """The output of a git command."""
-    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
-    done = subprocess.run(
-        ["git", *identity, *arguments], cwd=path, check=True, capture_output=True, text=True
-    )
-    return done.stdout.strip()
-
-
-def make_evaluation(root: Path, text: str, *, arm: str = ARM) -> Evaluation:
-    """A frozen evaluation of the product beside it, with twelve questions."""
-    config_path = root / "evaluation" / "instant.toml"
-    config_path.parent.mkdir()
-    config_path.write_text(text)
-    (config_path.parent / "arm.py").write_text(arm)
-    rows = [
-        {"id": f"t{n:02}", "query": f"where is item-{n}", "gold": [f"item-{n}"]} for n in range(12)
-    ]
-    (config_path.parent / "tasks.jsonl").write_text("\n".join(map(json.dumps, rows)))
-    config = load_config(config_path)
-    mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=root / "scratch")
-    files = EvaluationFiles(config_path)
-    write_frozen(files, freeze_panel(config, mined), force=False, had_runs=False, now="2026-01-01")
-    return load_evaluation(config_path, scratch=root / "scratch")
 
 
 def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
     """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
-    evaluation = make_evaluation(root, CONFIG)
+    evaluation = make_evaluation(root, PANEL + PRODUCT + INSTANT, 12)
     repository = open_product(evaluation)
     os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
     start_server(print)
@@ -194,17 +140,6 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
             return conduct(commits)
         finally:
             stop_server()
-
-
-def cpu_seconds() -> float:
-    """What this process and its ended children have used."""
-    return sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in (
-            resource.getrusage(resource.RUSAGE_SELF),
-            resource.getrusage(resource.RUSAGE_CHILDREN),
-        )
-    )
 
 
 def time_asv(root: Path, name: str, commands: dict[str, list[str]]) -> float:

@@ -31,6 +31,7 @@ COMMANDS: Final = {
     "runs": ("coldrun.cli.runs", "List the runs in the warehouse."),
     "panels": ("coldrun.cli.panels", "Compare panels, each beside what it was used for."),
     "show": ("coldrun.cli.show", "Show the answers of a run: query, gold, answer."),
+    "sql": ("coldrun.cli.sql", "Ask the warehouse a question in SQL."),
     "why": ("coldrun.cli.why", "Explain why an answer was executed or replayed."),
     "holdout": ("coldrun.cli.holdout", "Open the sealed part, or list its openings."),
     "nightly": ("coldrun.cli.nightly", "Evaluate whatever is new, once or on a schedule."),

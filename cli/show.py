@@ -56,13 +56,12 @@ def command(
     from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
     from coldrun.tasks.judge.load_run import load_record
     from coldrun.tasks.judge.pilot import discrimination_lines, discrimination_values
-    from coldrun.tasks.judge.read_answer import read_answer
     from coldrun.tasks.report.answer_document import answer_blocks, answers_title, miss_lines
     from coldrun.tasks.report.document import Block, lines
 
     record = load_record(warehouse, run)
     primary = record.manifest.config.primary
-    rows = list_answers(record, read_answer, arm=arm, task_id=task_id)
+    rows = list_answers(record, arm=arm, task_id=task_id)
     document: list[Block] = [answers_title(record)]
     if discrimination:
         document += lines(discrimination_lines(rows, primary))

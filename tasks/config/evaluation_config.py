@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import PurePosixPath
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import (
+    Field,
+    SerializerFunctionWrapHandler,
+    field_validator,
+    model_serializer,
+    model_validator,
+)
 
 from coldrun.tasks.config.ablation import check_ablations
 from coldrun.tasks.config.arm_config import (
@@ -123,12 +129,22 @@ class HoldoutConfig(Section):
 
 
 class MeasureConfig(Section):
-    """`[measure]`: what is measured, and how much better counts as better."""
+    """`[measure]`: what is measured, and how much better counts as better.
+
+    `cluster` names the stratum whose tasks are not independent, such as their repository.
+    """
 
     primary: str | None = None
     also: tuple[str, ...] | None = None
     margin_tasks: float = Field(default=1, ge=0)
     minimum_seconds_per_answer: float = Field(default=0.0, ge=0)
+    cluster: str | None = None
+
+    @model_serializer(mode="wrap")
+    def _leave_out_what_is_not_said(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without the cluster if none is named, so that older locks stay valid."""
+        values: dict[str, Any] = write(self)
+        return {key: value for key, value in values.items() if key != "cluster" or value}
 
 
 class BarConfig(Section):

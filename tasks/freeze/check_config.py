@@ -33,7 +33,7 @@ def check_config(config: Config) -> None:
             raise ConfigError(
                 f"measure {text!r} does not score answers that are a {answer}; use {fitting}"
             )
-    if not parse_measure(config.primary).can_gate:
+    if not parse_measure(config.primary).definition.can_gate:
         raise ConfigError(
             f"measure.primary = {config.primary!r}: an arm that answers everything has full "
             "recall, so recall cannot tell systems apart; use f1 or exact, and keep recall in also"

@@ -21,7 +21,7 @@ from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.stats.decomposition import SumCheck, check_sum, judge_controls
-from coldrun.tasks.stats.drift import Drift
+from coldrun.tasks.stats.noise import Drift
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""

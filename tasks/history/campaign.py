@@ -22,7 +22,7 @@ from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest
 from coldrun.tasks.stats.bisection import next_points
 from coldrun.tasks.stats.decomposition import outcome_vector
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.noise import PooledFloor
 
 HistoryMode = Literal["cold", "reuse"]
 Measure = Callable[[PointRequest], Report]

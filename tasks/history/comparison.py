@@ -21,7 +21,7 @@ from coldrun.tasks.stats.decomposition import (
     judge_controls,
     judge_step,
 )
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.noise import PooledFloor
 
 
 def compare_runs(

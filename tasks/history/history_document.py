@@ -30,7 +30,7 @@ from coldrun.tasks.report.document import (
 )
 from coldrun.tasks.report.run_words import p_words, panel_words
 from coldrun.tasks.stats.decomposition import Change
-from coldrun.tasks.stats.drift import Drift
+from coldrun.tasks.stats.noise import Drift
 
 SHOWN_TASKS = 12
 SUBJECT = 48

@@ -11,8 +11,7 @@ from coldrun.tasks.judge.gate_model import MeasurePart, Part
 from coldrun.tasks.judge.report_model import Counts, PanelPart, PointPart
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.stats.decomposition import Change, StepStatus, SumCheck
-from coldrun.tasks.stats.drift import Drift
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.noise import Drift, PooledFloor
 
 PointStatus = Literal["measured", "same_tree", "failed", "skipped"]
 

@@ -11,7 +11,7 @@ from coldrun.tasks.history.history_plan import HistoryCommit, Node
 from coldrun.tasks.history.history_record import HistoryRecord
 from coldrun.tasks.history.journal import Entry
 from coldrun.tasks.history.outcomes import MeasuredRun
-from coldrun.tasks.judge.run_analysis import summarise
+from coldrun.tasks.judge.gates import summarise
 from coldrun.tasks.stats.measures import parse_measure
 
 
@@ -88,7 +88,7 @@ def score_parts(
             if only not in (None, text):
                 continue
             values = np.array([scores[task] for task in sorted(scores)])
-            part = summarise(values, parse_measure(text), seed)
+            (part,) = summarise([values], [parse_measure(text)], seed)
             found[name][text] = ScorePart(
                 value=part.value, count=part.count, n=len(values), low=part.low, high=part.high
             )

@@ -11,7 +11,7 @@ from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.journal import Entry
 from coldrun.tasks.history.outcomes import MeasuredRun
 from coldrun.tasks.stats.decomposition import Yardstick
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.noise import PooledFloor
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.report.run_words import p_words
 from coldrun.tasks.stats.decomposition import Change
-from coldrun.tasks.stats.pooled_noise import PooledFloor
+from coldrun.tasks.stats.noise import PooledFloor
 
 
 def tasks_text(number: float) -> str:

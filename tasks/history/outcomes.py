@@ -14,7 +14,7 @@ from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.manifest import Manifest, read_manifest
 from coldrun.tasks.stats.decomposition import ArmAtPoint, PointOutcome
-from coldrun.tasks.stats.pooled_noise import PooledFloor, pool_noise_floor
+from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 BUILTIN_KINDS = ("grep", "bm25")

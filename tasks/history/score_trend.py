@@ -15,13 +15,13 @@ from coldrun.tasks.history.commits import list_named
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
 from coldrun.tasks.history.history_points import score_parts
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
-from coldrun.tasks.judge.build_report import null_means
 from coldrun.tasks.judge.gate_model import Part
+from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.stats.decomposition import StepStatus, Yardstick, judge_step
-from coldrun.tasks.stats.gate import GATE_ALPHA
+from coldrun.tasks.stats.paired import GATE_ALPHA
 from coldrun.warehouse.reader import connect, select_rows
 
 TREND_TABLES = ("runs", "captures", "scores", "arm_runs", "arm_scores", "trend")

@@ -17,8 +17,8 @@ from coldrun.tasks.stats.decomposition import (
     describe_moved,
     judge_step,
 )
-from coldrun.tasks.stats.drift import Drift
-from coldrun.tasks.stats.multiplicity import adjust_holm
+from coldrun.tasks.stats.noise import Drift
+from coldrun.tasks.stats.paired import adjust_holm
 
 
 def _judge(

@@ -45,7 +45,6 @@ from coldrun.tasks.judge.answer_rows import list_answers
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.evidence import INTERRUPTED
 from coldrun.tasks.judge.load_run import load_record
-from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.git.git_user import find_user
@@ -386,4 +385,4 @@ def _finish(
 
 def _rows(warehouse: Path, run_id: str) -> tuple[dict[str, Any], ...]:
     record = load_record(warehouse, run_id)
-    return tuple(row.to_values() for row in list_answers(record, read_answer))
+    return tuple(row.to_values() for row in list_answers(record))

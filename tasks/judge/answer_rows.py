@@ -9,14 +9,13 @@ from typing import Any
 
 from coldrun.tasks.config import ArmConfig, Config
 from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
-from coldrun.tasks.judge.score_table import Answered
-from coldrun.tasks.judge.scored import ParseAnswer, read_capture
+from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.measures.ranks import find_first_rank
+from coldrun.tasks.stats.measures.definition import find_first_rank
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +50,6 @@ class AnswerRow:
 
 def list_answers(
     record: RunRecord,
-    parse: ParseAnswer,
     *,
     arm: str | None = None,
     task_id: str | None = None,
@@ -77,7 +75,7 @@ def list_answers(
         )
     captures = {(c.task_id, c.arm, c.trial): c for c in record.captures}
     return [
-        _row(task, found, trial, captures.get((task.id, found.name, trial)), config, parse)
+        _row(task, found, trial, captures.get((task.id, found.name, trial)), config)
         for task in tasks
         for found in arms
         for trial in range(record.manifest.trials[found.name])
@@ -104,17 +102,13 @@ def _row(
     trial: int,
     capture: Capture | None,
     config: Config,
-    parse: ParseAnswer,
 ) -> AnswerRow:
     measure = parse_measure(config.primary)
     answered = None
     if capture is not None:
-        answered = read_capture(capture, arm, config.panel.answer_kind, parse)
+        answered = read_answer(capture, arm, config.panel.answer_kind)
     miss = classify_miss(answered, task, measure)
     items = () if answered is None else answered.items
-    score = 0.0
-    if answered is not None and not answered.is_infra:
-        score = measure.score(items, task.gold_grades) or 0.0
     return AnswerRow(
         task_id=task.id,
         arm=arm.name,
@@ -126,7 +120,7 @@ def _row(
         gold=task.shape,
         items=items,
         first_gold=find_first_rank(items, set(task.shape)),
-        score=score,
+        score=score_answer(answered, task, measure),
         miss=None if miss is None else miss.label,
         names_gold=names_gold(task),
         reason=capture.reply.reason if capture is not None else None,

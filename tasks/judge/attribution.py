@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coldrun.tasks.config import ArmConfig, ProcessArm
 from coldrun.tasks.config.ablation import find_differences
@@ -14,12 +18,14 @@ from coldrun.tasks.judge.attribution_model import (
     UsedAgainstPart,
 )
 from coldrun.tasks.judge.retries import is_retried
-from coldrun.tasks.judge.scored import ScoredArm
+from coldrun.tasks.judge.score_table import ScoredArm
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
-from coldrun.tasks.stats.effects import Effect, describe_effect, split_effect
-from coldrun.tasks.stats.multiplicity import adjust_holm
+from coldrun.tasks.stats.intervals import paired_interval, without_dust
+from coldrun.tasks.stats.paired import adjust_holm, sign_flip_p
+
+FloatArray = NDArray[np.float64]
 
 SECOND_CALL = "second call"
 RETRY_FACTORS = ("retry", "retries")
@@ -94,7 +100,7 @@ def _ablation(
     component, is_used = _use_of(full.config, factors)
     effects: list[EffectPart] = []
     if is_measurement and arm.is_comparable and full.is_comparable:
-        effects.append(effect_part("all", describe_effect(full.scores, arm.scores, seed=seed)))
+        effects.append(describe_effect("all", full.scores, arm.scores, seed=seed))
         if is_used is not None:
             used = used_tasks(record, full.captures, is_used)
             effects += _split(full, arm, used, seed)
@@ -160,13 +166,17 @@ def component_of(config: ArmConfig) -> str | None:
 def _split(
     before: ScoredArm, after: ScoredArm, used: Sequence[bool], seed: int
 ) -> list[EffectPart]:
-    on_used, on_others = split_effect(before.scores, after.scores, used, seed=seed)
-    return [effect_part("used", on_used), effect_part("unused", on_others)]
+    """The effect on the tasks in which a component was used, and on the others."""
+    is_used = np.asarray(used, dtype=bool)
+    return [
+        describe_effect("used", before.scores[is_used], after.scores[is_used], seed=seed),
+        describe_effect("unused", before.scores[~is_used], after.scores[~is_used], seed=seed),
+    ]
 
 
 def _use_of(full: ArmConfig, factors: Sequence[str]) -> tuple[str | None, IsUsed | None]:
-    """What tells that what was removed had been used: of a retry the second call, else an event of
-    the component that the whole arm declares."""
+    """What shows a use of the removed thing: for a retry the second call, else an event of the
+    component that the whole arm declares."""
     if any(factor in RETRY_FACTORS for factor in factors):
         return SECOND_CALL, is_retried
     component = component_of(full)
@@ -182,7 +192,7 @@ def _count_events(capture: Capture, component: str) -> int:
 
 
 def usage_warnings(usage: Iterable[UsagePart]) -> Iterator[str]:
-    """What makes a comparison of a component none."""
+    """Reasons why a comparison of a component is void."""
     for part in usage:
         if not part.is_exercised:
             yield (
@@ -193,7 +203,7 @@ def usage_warnings(usage: Iterable[UsagePart]) -> Iterator[str]:
         for name, count in part.reached_by.items():
             yield (
                 f"{name}: used {part.component} as well, in {count} of "
-                f"{counted(part.n, 'task')}: compared with {part.arm}, it is no arm without it"
+                f"{counted(part.n, 'task')}: so it is not a valid control of {part.arm}"
             )
 
 
@@ -209,20 +219,29 @@ def used_tasks(
     return [task.id in used for task in record.tasks]
 
 
-def effect_part(tasks: str, effect: Effect) -> EffectPart:
-    """An effect as the report has it."""
-    interval = effect.interval
-    return EffectPart.model_validate(
-        {
-            "tasks": tasks,
-            "n": effect.n,
-            "kept": effect.kept,
-            "gained": effect.gained,
-            "regressed": effect.regressed,
-            "residual": effect.residual,
-            "difference": effect.difference,
-            "low": None if interval is None else interval.low,
-            "high": None if interval is None else interval.high,
-            "p": effect.p,
-        }
+def describe_effect(
+    tasks: Literal["all", "used", "unused"], before: FloatArray, after: FloatArray, *, seed: int
+) -> EffectPart:
+    """Describe the paired change from `before` to `after`, scores of shape (tasks,).
+
+    Raises:
+        ValueError: They are not of the same tasks.
+    """
+    if before.shape != after.shape:
+        raise ValueError(f"paired arms need the same tasks: {before.size}, {after.size}")
+    differences = without_dust(after - before)
+    up, down, right = differences > 0, differences < 0, before > 0
+    stays = ~up & ~down
+    interval = paired_interval(differences, seed) if before.size else None
+    return EffectPart(
+        tasks=tasks,
+        n=before.size,
+        kept=int((stays & right).sum()),
+        gained=int(up.sum()),
+        regressed=int(down.sum()),
+        residual=int((stays & ~right).sum()),
+        difference=float(differences.mean()) if before.size else None,
+        low=interval and interval.low,
+        high=interval and interval.high,
+        p=sign_flip_p(differences, seed=seed, alternative="two-sided") if before.size else None,
     )

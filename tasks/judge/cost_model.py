@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
-
 from coldrun.tasks.judge.gate_model import Part
 from coldrun.tasks.lib.records import Role
+from coldrun.tasks.stats.latency import LatencyDifference
+from coldrun.tasks.stats.pareto import Dominance, Standing
 
 
 class PricesPart(Part):
@@ -85,15 +85,16 @@ class ArmCostPart(Part):
     mean_seconds: float | None
     median_seconds: float | None
     retry: RetryPart | None
-    standing: Literal["efficient", "dominated", "unresolved"] | None = None
+    standing: Standing | None = None
     on_frontier: float | None = None
+    p95_seconds: float | None = None
 
 
 class CostPairPart(Part):
     """Two arms on the same tasks, `arm` minus `against`; differences are per task, scores rates.
 
     A limit of cost is null where attempts did not say what they used, and with one task: nothing
-    bounds it then.
+    bounds it then. Limits of score per cost bound 95 %.
     `cost_ratio` is of the sums, null where `against` cost nothing or a sum is not known.
     """
 
@@ -107,7 +108,18 @@ class CostPairPart(Part):
     cost_high: float | None
     cost_ratio: float | None
     score_per_cost_difference: float | None
-    standing: Literal["dominates", "dominated", "trade_off", "unresolved"]
+    standing: Dominance
+    score_per_cost_low: float | None = None
+    score_per_cost_high: float | None = None
+
+
+class LatencyPart(Part):
+    """Seconds per task, `arm` minus `against`, over the tasks that both executed in this run."""
+
+    arm: str
+    against: str
+    tasks: int
+    seconds: LatencyDifference
 
 
 class CostsPart(Part):
@@ -126,3 +138,4 @@ class CostsPart(Part):
     arms: list[ArmCostPart]
     pairs: list[CostPairPart]
     silent_arms: list[str]
+    latencies: list[LatencyPart] = []

@@ -2,31 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from math import isfinite
-from statistics import fmean, median
+from collections.abc import Callable, Collection, Sequence
+from statistics import fmean
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.config import ArmConfig, PricesConfig
-from coldrun.tasks.judge.cost_model import (
-    ArmCostPart,
-    CostPairPart,
-    CostsPart,
-    PricesPart,
-    RetryPart,
-)
+from coldrun.tasks.config import PricesConfig
+from coldrun.tasks.judge.cost_comparison import CostComparison, CostedArm, compare_costs
+from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart, PricesPart, RetryPart
 from coldrun.tasks.judge.retries import account_arm
-from coldrun.tasks.judge.score_table import Answered
-from coldrun.tasks.judge.scored import ParseAnswer, ScoredArm, read_capture
+from coldrun.tasks.judge.score_table import ScoredArm
 from coldrun.tasks.judge.spending import Pricing, count_silent, count_tokens, sum_spent
-from coldrun.tasks.lib.records import AnswerKind, Attempt
-from coldrun.tasks.run.capture import Capture
+from coldrun.tasks.lib.records import Attempt
 from coldrun.tasks.run.run_record import RunRecord
-from coldrun.tasks.stats.cost_comparison import CostComparison, CostedArm, CostPair, compare_costs
+from coldrun.tasks.stats.latency import quantile_seconds
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.pareto import Dominance
 from coldrun.tasks.stats.ratios import describe_cost_ratio
 
 FloatArray = NDArray[np.float64]
@@ -40,7 +31,6 @@ def build_costs(
     *,
     judged: Collection[str],
     is_measurement: bool,
-    parse: ParseAnswer,
     prices: PricesConfig | None = None,
     seed: int,
 ) -> CostsPart | None:
@@ -51,7 +41,6 @@ def build_costs(
         arms: Its arms, in the order of the configuration.
         judged: The arms that get a verdict; they come first in a pair.
         is_measurement: Whether the answers may be compared at all; the ledger is there anyway.
-        parse: Reads the items of an answer.
         prices: Another snapshot than the run's own.
         seed: Of the bootstrap.
 
@@ -80,6 +69,7 @@ def build_costs(
                     name=arm.config.name,
                     scores=arm.scores,
                     costs=task_costs[arm.config.name],
+                    seconds=_seconds_per_task(arm),
                     is_lower_bound=arm.asks_model and count_silent(arm.captures) > 0,
                     noise_tasks=arm.noise_tasks,
                 )
@@ -98,7 +88,7 @@ def build_costs(
             arm.captures,
             tasks,
             measure=primary,
-            read=_reader(arm.config, record.manifest.config.panel.answer_kind, parse),
+            kind=record.manifest.config.panel.answer_kind,
             cost=cost,
         )
         for arm in arms
@@ -120,13 +110,10 @@ def build_costs(
             )
             for arm in known
         ],
-        pairs=[_pair_part(pair) for pair in compared.pairs] if compared else [],
+        pairs=compared.pairs if compared else [],
         silent_arms=[arm.config.name for arm in arms if arm not in known],
+        latencies=compared.latencies if compared else [],
     )
-
-
-def _reader(arm: ArmConfig, kind: AnswerKind, parse: ParseAnswer) -> Callable[[Capture], Answered]:
-    return lambda capture: read_capture(capture, arm, kind, parse)
 
 
 def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
@@ -152,6 +139,15 @@ def _cost_per_task(
     return np.array([cost(attempts) / arm.trials for attempts in spent.values()], np.float64)
 
 
+def _seconds_per_task(arm: ScoredArm) -> dict[str, float]:
+    """The mean over executed answers of each task that has one."""
+    seconds: dict[str, list[float]] = {}
+    for capture in arm.captures:
+        if capture.evidence == "executed" and not capture.is_infra:
+            seconds.setdefault(capture.task_id, []).append(capture.reply.seconds)
+    return {task_id: fmean(values) for task_id, values in seconds.items()}
+
+
 def _arm_part(
     arm: ScoredArm,
     pricing: Pricing,
@@ -168,7 +164,6 @@ def _arm_part(
     if not arm.asks_model:
         spent = spent.model_copy(update={"cost": 0.0, "attempts_without_tokens": 0})
     ratio = describe_cost_ratio(arm.scores, costs) if arm.is_comparable else None
-    per_success = None if ratio is None else ratio.dollars_per_success
     seconds = [capture.reply.seconds for capture in executed]
     name = arm.config.name
     tasks = len(costs) * arm.trials
@@ -181,41 +176,14 @@ def _arm_part(
         tokens_per_task=count_tokens(attempts) / tasks,
         cost_per_task=None if price is None else float(price) / tasks,
         unpriced="; ".join(gaps) or None,
-        cost_per_success=per_success if per_success is not None and isfinite(per_success) else None,
-        score_per_cost=None if ratio is None else ratio.score_per_dollar,
+        cost_per_success=ratio and ratio.cost_per_success,
+        score_per_cost=ratio and ratio.score_per_cost,
         mean_seconds=fmean(seconds) if seconds else None,
-        median_seconds=median(seconds) if seconds else None,
+        median_seconds=quantile_seconds(seconds, 0.5),
         retry=retry,
         standing=compared.standings.get(name) if compared else None,
-        on_frontier=compared.on_frontier.get(name)
-        if compared and compared.on_frontier is not None
-        else None,
-    )
-
-
-_STANDINGS: Mapping[Dominance, str] = {
-    "A_DOMINATES": "dominates",
-    "B_DOMINATES": "dominated",
-    "TRADE_OFF": "trade_off",
-    "UNRESOLVED": "unresolved",
-}
-
-
-def _pair_part(pair: CostPair) -> CostPairPart:
-    return CostPairPart.model_validate(
-        {
-            "arm": pair.first,
-            "against": pair.second,
-            "difference": pair.difference,
-            "low": pair.accuracy.low,
-            "high": pair.accuracy.high,
-            "cost_difference": pair.cost_difference,
-            "cost_low": pair.cost.low if isfinite(pair.cost.low) else None,
-            "cost_high": pair.cost.high if isfinite(pair.cost.high) else None,
-            "cost_ratio": pair.cost_ratio,
-            "score_per_cost_difference": pair.score_per_cost and pair.score_per_cost.difference,
-            "standing": _STANDINGS[pair.verdict],
-        }
+        on_frontier=compared.on_frontier.get(name) if compared else None,
+        p95_seconds=quantile_seconds(seconds, 0.95),
     )
 
 

@@ -1,39 +1,39 @@
-"""What a careful reader would doubt in a run: the checks of `tasks.judge.alerts`, gathered. Pure.
+"""What a careful reader would doubt in a run: too good or too stable to be true. Pure.
 
-Each doubt is a warning with figures and changes no verdict.
+Each check gives a warning with its figures, or None. A warning is a question to the reader and
+changes no verdict. Equal scores alone raise none: a deterministic arm always repeats its own.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
 from statistics import median
 
-from coldrun.tasks.judge.alerts import Alert, check_jump, check_monotone, check_mrr
 from coldrun.tasks.judge.gate_model import MeasurePart
 from coldrun.tasks.judge.report_model import ArmPart
 from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import EarlierRuns
+from coldrun.tasks.stats.integrity import bound_mrr
 from coldrun.tasks.stats.measures import parse_measure
 
 FASTER_THAN_HISTORY = 0.2
 """A median answer time below this share of the arm's own history is questioned."""
+
+FEWEST_EARLIER = 3
+"""Values of an arm's history needed before a jump can be judged."""
 
 FEWEST_ANSWERS = 5
 """Fewer answers than this say nothing about repeated times or answers."""
 
 
 def doubt_arm(
-    arm: ArmPart,
-    answers: ArmAnswers,
-    captures: Sequence[Capture],
-    earlier: EarlierRuns,
-    *,
-    primary: str,
+    arm: ArmPart, answers: ArmAnswers, earlier: EarlierRuns, *, primary: str
 ) -> Iterator[str]:
     """Every doubt about one executed arm."""
-    executed = [capture for capture in captures if capture.evidence == "executed"]
+    executed = [capture for capture in answers.captures if capture.evidence == "executed"]
     answered = [capture for capture in executed if not capture.is_infra]
     yield from _doubt_times(arm.name, answered, earlier)
     yield from _doubt_constant(answers)
@@ -42,7 +42,7 @@ def doubt_arm(
         *_doubt_mrr(arm),
         check_jump(f"{arm.name} {primary}", arm.measures[primary].value, earlier.scores),
     ]
-    yield from (alert.text for alert in alerts if alert is not None)
+    yield from (alert for alert in alerts if alert is not None)
 
 
 def _doubt_times(name: str, answered: Sequence[Capture], earlier: EarlierRuns) -> Iterator[str]:
@@ -85,9 +85,66 @@ def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, float]:
     return found
 
 
-def _doubt_mrr(arm: ArmPart) -> Iterator[Alert | None]:
+def _doubt_mrr(arm: ArmPart) -> Iterator[str | None]:
     hits = {cutoff: int(count) for cutoff, count in _hits(arm.measures).items()}
     for text, part in arm.measures.items():
         measure = parse_measure(text)
         if measure.name == "mrr" and measure.cutoff is not None and hits:
             yield check_mrr(arm.name, part.value, cutoff=measure.cutoff, n=arm.n, hits=hits)
+
+
+def check_monotone(name: str, hits: Mapping[int, float]) -> str | None:
+    """Question hits that fall as the cut-off grows.
+
+    Args:
+        hits: Tasks, or rates, by cut-off.
+    """
+    for (near, first), (deep, second) in pairwise(sorted(hits.items())):
+        if first > second + 1e-12:
+            return (
+                f"{name}: hit@{near} is {first:g} but hit@{deep} only {second:g}; a deeper cut "
+                "cannot lose a hit, so they come from different answers"
+            )
+    return None
+
+
+def check_mrr(
+    name: str, mrr: float, *, cutoff: int, n: int, hits: Mapping[int, int], decimals: int = 12
+) -> str | None:
+    """Question an MRR outside what the hits allow.
+
+    Args:
+        mrr: mrr@cutoff, rounded to `decimals`.
+        hits: Tasks with a hit by cut-off; only cut-offs up to `cutoff` bound it.
+    """
+    usable = {depth: found for depth, found in hits.items() if depth <= cutoff}
+    if not usable or check_monotone(name, usable) is not None:
+        return None
+    bounds = bound_mrr(n, usable)
+    is_cut = cutoff in usable
+    if bounds.is_possible(mrr, decimals=decimals, is_cut=is_cut):
+        return None
+    high = bounds.high if is_cut else bounds.high_uncut
+    return (
+        f"{name}: mrr@{cutoff} {mrr:.4g} lies outside {bounds.low:.4g} to {high:.4g}, which its "
+        "hits allow; one of them has another cut-off"
+    )
+
+
+def check_jump(name: str, value: float, earlier: Sequence[float]) -> str | None:
+    """Question a change larger than any the arm has made before.
+
+    Args:
+        value: The new score, in the unit of `earlier`.
+        earlier: The arm's scores so far, oldest first; fewer than three say nothing.
+    """
+    if len(earlier) < FEWEST_EARLIER:
+        return None
+    largest = max(abs(after - before) for before, after in pairwise(earlier))
+    jump = value - earlier[-1]
+    if abs(jump) <= largest + 1e-12:
+        return None
+    return (
+        f"{name} moved by {jump:+.4g} to {value:.4g}; the largest of its {len(earlier) - 1} "
+        f"earlier changes was {largest:.4g}"
+    )

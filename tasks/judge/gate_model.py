@@ -24,7 +24,12 @@ class MeasurePart(Part):
 
 
 class AgainstPart(Part):
-    """A candidate against one other arm, paired by task. `difference` is a rate."""
+    """An arm against another one, paired by task.
+
+    `difference` is the mean of this arm's scores minus the other's, `value` that of the other. `up`
+    and `down` count the tasks that are better and worse, null when the other is an expectation. `p`
+    is one-sided for "better": exact where all differences have one size.
+    """
 
     arm: str
     up: int | None
@@ -39,7 +44,11 @@ class AgainstPart(Part):
 
 
 class GatePart(Part):
-    """The one gate: a candidate at the primary measure against every null."""
+    """The one gate: a candidate at the primary measure against every null.
+
+    `against` has one part per null, `compared` one per control and floor; `beaten_by` names those
+    of the latter that score more. `noise_floor_tasks` is null with a single trial.
+    """
 
     arm: str
     measure: str
@@ -63,3 +72,41 @@ class BarPart(Part):
     met: bool
     rule: str = "point"
     against: str | None = None
+
+
+class ClusteredScore(Part):
+    """An arm's primary measure with an interval that allows for correlation within clusters.
+
+    The limits are null with a single cluster. `effective_tasks` is how many independent tasks the
+    panel is worth: all tasks over `design_effect`, the clustered variance over the plain one.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    design_effect: float | None
+    effective_tasks: float | None
+
+
+class ClusteredDifference(Part):
+    """A paired difference with a cluster-robust interval; `p` flips whole clusters, one-sided."""
+
+    arm: str
+    against: str
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+
+
+class ClustersPart(Part):
+    """The primary measure where tasks of one `stratum` value are not independent of each other.
+
+    `smallest_p` is the least p that flipping so many clusters can reach.
+    """
+
+    stratum: str
+    clusters: int
+    smallest_p: float
+    arms: dict[str, ClusteredScore]
+    differences: list[ClusteredDifference]

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from coldrun.tasks.judge.build_report import BuiltReport, build_report
 from coldrun.tasks.judge.load_run import load_report
-from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.live_run import end_run, find_run
@@ -52,7 +51,7 @@ def report_of(warehouse: Path, run_id: str) -> BuiltReport:
 
 def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     """Analyse a record, and land its scores and its line in `runs`."""
-    built = build_report(record, read_answer)
+    built = build_report(record)
     report, manifest = built.report, record.manifest
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
     row = {

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from coldrun.tasks.config import PricesConfig
 from coldrun.tasks.judge.build_report import BuiltReport, build_report
-from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.errors import StorageError
 from coldrun.tasks.run.find_captures import (
     find_earlier,
@@ -67,7 +66,7 @@ def load_report(warehouse: Path, text: str, *, prices: PricesConfig | None = Non
         StorageError: A part of it cannot be read.
     """
     record, said = _load(warehouse, text)
-    built = build_report(record, read_answer, prices=prices)
+    built = build_report(record, prices=prices)
     now = (built.report.verdict, built.report.exit_code)
     if now == said:
         return built

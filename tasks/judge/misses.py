@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from coldrun.tasks.judge.score_table import Answered
+from coldrun.tasks.judge.score_table import Answered, ArmAnswers
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.stats.measures import Measure, parse_measure
-from coldrun.tasks.stats.measures.ranks import find_first_rank
+from coldrun.tasks.stats.measures.definition import find_first_rank
 
 MISS_CLASSES = (
     "missing",
@@ -77,22 +77,13 @@ def count_misses(misses: Iterable[tuple[Task, Miss | None]]) -> dict[str, int]:
     return {**found, NAMES_GOLD: named} if named else found
 
 
-def misses_of_arm(
-    answers: Mapping[str, Sequence[Answered | None]],
-    tasks: Sequence[Task],
-    *,
-    trials: int,
-    primary: str,
-) -> dict[str, int]:
+def misses_of_arm(arm: ArmAnswers, tasks: Sequence[Task], *, primary: str) -> dict[str, int]:
     """The counts of one arm's miss classes at the primary measure, in answers."""
     measure = parse_measure(primary)
     return count_misses(
         (task, classify_miss(answered, task, measure))
         for task in tasks
-        for answered in [
-            *answers.get(task.id, ()),
-            *([None] * (trials - len(answers.get(task.id, ())))),
-        ]
+        for answered in arm.trials_of(task.id)
     )
 
 

@@ -9,8 +9,9 @@ from pydantic import Field
 from coldrun.tasks.judge.attribution_model import AblationPart, UsagePart
 from coldrun.tasks.judge.cost_model import CostsPart
 from coldrun.tasks.judge.evidence import Evidence, Verdict
-from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart, Part
+from coldrun.tasks.judge.gate_model import BarPart, ClustersPart, GatePart, MeasurePart, Part
 from coldrun.tasks.lib.records import Role
+from coldrun.tasks.run.run_parts import Leg
 
 
 class Counts(Part):
@@ -61,6 +62,18 @@ class PointPart(Part):
     setup_commit: str | None = None
 
 
+class BudgetPart(Part):
+    """What `samples` trials of an arm are worth, averaged over tasks; a task is right above 0.
+
+    `coverage`: some trial is right. `verified`: the trial is right that a verifier takes first, by
+    how often the verifier errs, either way; it answers nothing when it takes none.
+    """
+
+    samples: int
+    coverage: float
+    verified: dict[str, float]
+
+
 class ArmPart(Part):
     """One arm's aggregates. `n` is the number of tasks, infra and missing ones included."""
 
@@ -82,6 +95,7 @@ class ArmPart(Part):
     replayed_from: list[str] = []
     stability: dict[str, float | None] = {}
     misses: dict[str, int] = {}
+    budgets: list[BudgetPart] = []
 
 
 class ProductionPart(Part):
@@ -99,14 +113,6 @@ class ProductionPart(Part):
     coverage: float
 
 
-class LegPart(Part):
-    """What one process did of a run; `was_killed`: `seconds` count to its last answer alone."""
-
-    started_at: str
-    seconds: float
-    was_killed: bool
-
-
 class Report(Part):
     """All that a run has to say."""
 
@@ -118,7 +124,7 @@ class Report(Part):
     exit_code: int
     started_at: str
     wall_seconds: float
-    legs: list[LegPart] = []
+    legs: list[Leg] = []
     status: Literal["finished", "interrupted"] = "finished"
     counts: Counts
     panel: PanelPart
@@ -137,6 +143,7 @@ class Report(Part):
     usage: list[UsagePart] = []
     costs: CostsPart | None = None
     method: str = ""
+    clusters: ClustersPart | None = None
 
     def to_json(self) -> str:
         """The report as indented JSON, UTF-8, `NaN` never."""

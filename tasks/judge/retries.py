@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from statistics import fmean
 
 from coldrun.tasks.config import ArmConfig, ChatArm
 from coldrun.tasks.judge.cost_model import RetryPart
-from coldrun.tasks.judge.score_table import Answered, score_answer
+from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
 from coldrun.tasks.judge.spending import tries_of
-from coldrun.tasks.lib.records import Attempt, Task
+from coldrun.tasks.lib.records import AnswerKind, Attempt, Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.stats.measures import Measure
-from coldrun.tasks.stats.retry_once import RetryCounts, account_retries
 
 Cost = Callable[[Sequence[Attempt]], float]
 
@@ -25,57 +24,83 @@ def account_arm(
     tasks: Mapping[str, Task],
     *,
     measure: Measure,
-    read: Callable[[Capture], Answered],
+    kind: AnswerKind,
     cost: Cost,
 ) -> RetryPart | None:
     """The account of an arm that asks twice, None for one that neither may nor did.
 
     Args:
+        arm: The arm.
         captures: Its answers of planned trials, with their attempts.
-        read: Gives the items of an answer, or that the tool failed.
+        tasks: The panel by id.
+        measure: Answers that score above 0 at it are right.
+        kind: The kind of its answers.
         cost: What attempts cost.
     """
     captures = [capture for capture in captures if own_attempts(capture)]
     is_declared = isinstance(arm, ChatArm) and arm.retry == "once"
     if not captures or not (is_declared or any(map(is_retried, captures))):
         return None
-    first_cost, retry_costs = [], []
-    first_right, last_right, fired = [], [], []
+    outcomes: Counter[tuple[bool, bool, bool]] = Counter()
+    retry_cost = 0.0
     for capture in captures:
-        first, *later = tries_of(own_attempts(capture)).values()
+        _, *later = tries_of(own_attempts(capture)).values()
         task = tasks[capture.task_id]
-        last = score_answer(read(capture), task, measure) > 0
-        last_right.append(last)
-        first_right.append(
-            score_answer(_first_answer(capture, read), task, measure) > 0 if later else last
-        )
-        fired.append(bool(later))
-        first_cost.append(cost(first))
+        last = score_answer(read_answer(capture, arm, kind), task, measure) > 0
+        first = last
         if later:
-            retry_costs.append(cost([attempt for tried in later for attempt in tried]))
-    outcomes = list(zip(first_right, last_right, fired, strict=True))
-    counts = RetryCounts(
-        n=len(outcomes),
-        first_pass=sum(first_right),
-        fired_on_fail=sum(again and not before for before, _, again in outcomes),
-        fired_on_pass=sum(again and before for before, _, again in outcomes),
-        fixed=sum(after and not before for before, after, _ in outcomes),
-        broke=sum(before and not after for before, after, _ in outcomes),
-        cost_first_usd=fmean(first_cost),
-        cost_retry_usd=fmean(retry_costs) if retry_costs else 0.0,
+            first = score_answer(_first_answer(capture, arm, kind), task, measure) > 0
+            retry_cost += cost([attempt for tried in later for attempt in tried])
+        outcomes[bool(later), first, last] += 1
+    return account_retries(
+        answers=len(captures),
+        first_right=sum(count for (_, first, _), count in outcomes.items() if first),
+        fired_on_wrong=outcomes[True, False, False] + outcomes[True, False, True],
+        fired_on_right=outcomes[True, True, False] + outcomes[True, True, True],
+        fixed=outcomes[True, False, True],
+        broke=outcomes[True, True, False],
+        cost=retry_cost,
     )
-    account = account_retries(counts)
+
+
+def account_retries(
+    *,
+    answers: int,
+    first_right: int,
+    fired_on_wrong: int,
+    fired_on_right: int,
+    fixed: int,
+    broke: int,
+    cost: float,
+) -> RetryPart:
+    """Account for second calls: right in the end = right at first + fixed - broke.
+
+    `cost` is that of all second calls.
+
+    Raises:
+        ValueError: The counts contradict each other.
+    """
+    wrong, fired, net = answers - first_right, fired_on_wrong + fired_on_right, fixed - broke
+    if (
+        answers < 1
+        or not fixed <= fired_on_wrong <= wrong
+        or not broke <= fired_on_right <= first_right
+    ):
+        raise ValueError(
+            f"these counts contradict each other: of {answers} answers {first_right} right, asked "
+            f"again {fired_on_wrong} wrong and {fired_on_right} right, fixed {fixed}, broke {broke}"
+        )
     return RetryPart(
-        answers=counts.n,
-        fired=account.fired,
-        fixed=counts.fixed,
-        broke=counts.broke,
-        first_pass=account.first_pass,
-        final=account.final,
-        signal_recall=account.signal_recall,
-        signal_precision=account.signal_precision,
-        cost=sum(retry_costs),
-        cost_per_net_fix=account.cost_per_net_fix_usd,
+        answers=answers,
+        fired=fired,
+        fixed=fixed,
+        broke=broke,
+        first_pass=first_right / answers,
+        final=(first_right + net) / answers,
+        signal_recall=fired_on_wrong / wrong if wrong else None,
+        signal_precision=fired_on_wrong / fired if fired else None,
+        cost=cost,
+        cost_per_net_fix=cost / net if net > 0 else None,
     )
 
 
@@ -89,9 +114,11 @@ def own_attempts(capture: Capture) -> list[Attempt]:
     return [attempt for attempt in capture.reply.attempts if not attempt.was_replaced]
 
 
-def _first_answer(capture: Capture, read: Callable[[Capture], Answered]) -> Answered:
-    """The answer of the first of several tries. One that failed is none; of one that was tried
-    again for its words, the trajectory has them."""
+def _first_answer(capture: Capture, arm: ArmConfig, kind: AnswerKind) -> Answered:
+    """The answer of the first of several tries, empty if it failed.
+
+    Where the try was repeated because of what it said, the trajectory has its words.
+    """
     failed = Answered(items=(), is_infra=True)
     if min(own_attempts(capture), key=lambda attempt: attempt.number).status == "infra":
         return failed
@@ -101,4 +128,5 @@ def _first_answer(capture: Capture, read: Callable[[Capture], Answered]) -> Answ
         return failed
     if not isinstance(raw, str):
         return failed
-    return read(replace(capture, reply=replace(capture.reply, status="answered", raw=raw)))
+    first = replace(capture, reply=replace(capture.reply, status="answered", raw=raw))
+    return read_answer(first, arm, kind)

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.config import BarConfig
+from coldrun.tasks.config import Config
+from coldrun.tasks.config.gold_from import refuse_verdict
+from coldrun.tasks.judge.describe_clusters import describe_clusters
 from coldrun.tasks.judge.evidence import (
     Evidence,
     EvidenceFacts,
@@ -22,207 +24,193 @@ from coldrun.tasks.judge.evidence import (
     judge_evidence,
     judge_verdict,
 )
-from coldrun.tasks.judge.gate_model import AgainstPart, BarPart, GatePart, MeasurePart
+from coldrun.tasks.judge.gate_model import BarPart, ClustersPart, GatePart, MeasurePart
+from coldrun.tasks.judge.gates import adjust_gates, judge_bar, judge_candidate, summarise
 from coldrun.tasks.judge.repeats import Repeats, describe_repeats
-from coldrun.tasks.judge.score_table import ArmAnswers, score_arms, score_vector
-from coldrun.tasks.lib.records import Role, Task
-from coldrun.tasks.stats.gate import Pairing, judge_candidate
-from coldrun.tasks.stats.intervals import mean_interval, mean_intervals, wilson_interval
+from coldrun.tasks.judge.score_table import ArmAnswers, score_arms, score_vectors
+from coldrun.tasks.lib.records import Task
+from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import Measure, parse_measure
-from coldrun.tasks.stats.multiplicity import adjust_holm
 from coldrun.tasks.stats.nulls import NullGround, measure_nulls, permuted_scores
-from coldrun.tasks.stats.paired_intervals import paired_interval
-from coldrun.tasks.stats.power import minimum_detectable_effect
 
 if TYPE_CHECKING:
     import polars as pl
 
 FloatArray = NDArray[np.float64]
-EXPECTATIONS = ("random", "permuted")
-"""Nulls that score by expectation: fractions of a task, so no ups and downs."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmUnderTest:
-    """One executed arm, with its parsed answers. `refused` says why it gets no verdict, if so."""
-
-    name: str
-    role: Role
-    answers: ArmAnswers
-    mean_answer_seconds: float | None = None
-    refused: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """What was registered: measures (the primary first), margin, bars, guards."""
-
-    measures: tuple[str, ...]
-    k: int
-    margin_tasks: float
-    minimum_seconds_per_answer: float
-    max_infra_share: float
-    bars: tuple[BarConfig, ...]
-    seed: int
+Vectors = dict[str, dict[str, FloatArray]]
+"""Measure → arm or null → its scores, in panel order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAnalysis:
     """All that the analysis found; the report adds what it was found on.
 
-    `null_scores` has the nulls' scores at the primary measure, task by task in panel order.
+    `scores` has a row for every arm, task and measure. `vectors` and `null_vectors` are the scores
+    by measure and arm. `withheld` names the arms whose scores are not shown.
     """
 
     nulls: dict[str, dict[str, MeasurePart]]
-    null_scores: dict[str, FloatArray]
     arms: dict[str, dict[str, MeasurePart]]
+    scores: pl.DataFrame
+    vectors: Vectors
+    null_vectors: Vectors
     gates: tuple[GatePart, ...]
     bars: tuple[BarPart, ...]
+    clusters: ClustersPart | None
     evidence: Evidence
     verdict: Verdict
     exit_code: int
     reasons: tuple[str, ...]
-    scores: pl.DataFrame
     repeats: dict[str, Repeats]
 
+    @property
+    def is_measurement(self) -> bool:
+        """Whether the answers may be compared at all."""
+        return self.evidence not in ("invalid", "incomplete")
 
-def analyse_run(
-    tasks: Sequence[Task],
-    arms: Sequence[ArmUnderTest],
-    *,
-    ground: NullGround,
-    settings: Settings,
-    facts: EvidenceFacts,
-) -> RunAnalysis:
+    @property
+    def nothing(self) -> set[str]:
+        """The arms that did not beat the nulls."""
+        return {gate.arm for gate in self.gates if gate.outcome == "measured_nothing"}
+
+    @property
+    def withheld(self) -> set[str]:
+        """The arms whose scores are not shown."""
+        return self.nothing | {gate.arm for gate in self.gates if gate.outcome == "refused"}
+
+
+def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
     """Analyse a run.
 
     Args:
-        tasks: The panel that was asked, at least one task.
-        arms: The executed arms, in the order of the configuration.
-        ground: What the nulls read.
-        settings: What was registered before the run.
-        facts: How the answers came to be; its mean seconds are filled in from the candidates.
+        record: The run; its panel has at least one task.
+        arms: Its arms with their parsed answers, in the order of the configuration.
 
     Raises:
         ConfigError: A measure is unknown or does not fit the panel's answers.
     """
-    measures = [parse_measure(text) for text in settings.measures]
-    scores = score_arms(tasks, [arm.answers for arm in arms], measures)
-    judged = arms_under_judgement(arms)
+    config, tasks, seed = record.manifest.config, record.tasks, panel_seed(record)
+    measures = [parse_measure(text) for text in config.measures]
+    primary = measures[0].text
+    refused = {
+        arm.name: reason
+        for arm in arms
+        if (reason := refuse_verdict(arm.name, arm.config.component, config.panel.gold_from))
+    }
+    judged = _arms_under_judgement(arms, refused)
+    scores = score_arms(tasks, arms, measures)
+    vectors = score_vectors(scores)
     nulls = {
-        measure.text: _null_vectors(tasks, measure, measures[0], judged, ground, settings)
-        for measure in measures
+        measure.text: _null_vectors(record, measure, measures[0], judged) for measure in measures
     }
-    vectors = {
-        measure.text: {arm.name: score_vector(scores, arm.name, measure.text) for arm in arms}
-        for measure in measures
-    }
-    repeats = {arm.name: describe_repeats(tasks, arm.answers, measures[0]) for arm in arms}
-    gates = _adjust_family(
+    repeats = {arm.name: describe_repeats(tasks, arm, measures[0]) for arm in arms}
+    gates = adjust_gates(
         [
-            _gate(
-                arm, arms, measures[0], vectors[measures[0].text], nulls[measures[0].text], settings
-            )
+            _gate(arm, arms, refused.get(arm.name), config, vectors, nulls, repeats, seed)
             for arm in judged
-        ],
-        repeats,
+        ]
     )
-    refused = {arm.name for arm in arms if arm.refused is not None}
     bars = tuple(
-        _judge_bar(bar, vectors, nulls, settings.seed)
-        for bar in settings.bars
+        judge_bar(
+            bar,
+            vectors[bar.measure][bar.arm],
+            nulls[bar.measure] | vectors[bar.measure],
+            seed=seed,
+        )
+        for bar in config.bar
         if bar.arm not in refused
     )
+    facts = _facts(record, arms, judged)
     evidence, reasons = judge_evidence(facts)
     outcomes: list[Outcome] = [gate.outcome for gate in gates]
     verdict = judge_verdict(evidence, outcomes, has_replayed_arm=bool(facts.replayed_arms))
     if verdict == "invalid" and evidence != "invalid":
         reasons += tuple(f"{gate.arm}: {gate.reason}" for gate in gates)
     return RunAnalysis(
-        nulls=_aggregate(nulls, measures, settings.seed),
-        null_scores=nulls[measures[0].text],
-        arms=_aggregate(vectors, measures, settings.seed),
+        nulls=_aggregate(nulls, measures, seed),
+        arms=_aggregate(vectors, measures, seed),
+        scores=scores,
+        vectors=vectors,
+        null_vectors=nulls,
         gates=gates,
         bars=bars,
+        clusters=describe_clusters(
+            tasks, config.measure.cluster, nulls[primary] | vectors[primary], gates, seed=seed
+        ),
         evidence=evidence,
         verdict=verdict,
         exit_code=exit_code(verdict, outcomes=outcomes, are_bars_met=all(bar.met for bar in bars)),
         reasons=reasons,
-        scores=scores,
         repeats=repeats,
     )
 
 
-def arms_under_judgement(arms: Sequence[ArmUnderTest]) -> list[ArmUnderTest]:
+def panel_seed(record: RunRecord) -> int:
+    """The seed of all resampling, from the panel's hash."""
+    return int(record.manifest.panel_digest.removeprefix("sha256:")[:8], 16)
+
+
+def null_means(
+    tasks: Sequence[Task], config: Config, lock: Mapping[str, Any], *, measure: str
+) -> dict[str, float]:
+    """What every null that needs no candidate scores on frozen tasks, in the order of reports."""
+    nulls = measure_nulls(
+        tasks,
+        parse_measure(measure),
+        primary=parse_measure(config.primary),
+        k=config.k,
+        ground=_null_ground(lock),
+    )
+    return {name: float(scores.mean()) for name, scores in nulls.items()}
+
+
+def _null_ground(lock: Mapping[str, Any]) -> NullGround:
+    corpus = lock["panel"]["corpus"]
+    return NullGround(corpus_items=corpus["items"], change_counts=dict(corpus["most_changed"]))
+
+
+def _arms_under_judgement(
+    arms: Sequence[ArmAnswers], refused: Mapping[str, str]
+) -> list[ArmAnswers]:
     """The candidates; without any, the first control stands in, else the first floor.
 
-    One that is refused a verdict stands in for nobody, unless there is no other.
+    An arm that is refused a verdict stands in only when there is no other.
     """
-    for roles in (("candidate",), ("control",), ("floor",)):
-        found = [arm for arm in arms if arm.role in roles]
-        if found and roles == ("candidate",):
+    for role in ("candidate", "control", "floor"):
+        found = [arm for arm in arms if arm.config.role == role]
+        if found and role == "candidate":
             return found
         if found:
-            return [arm for arm in found if arm.refused is None][:1] or found[:1]
+            return [arm for arm in found if arm.name not in refused][:1] or found[:1]
     return []
 
 
-def summarise(scores: FloatArray, measure: Measure, seed: int) -> MeasurePart:
-    """The mean with its interval: Wilson where every task scores 0 or 1, else BCa bootstrap."""
-    return summarise_all([scores], [measure], seed)[0]
-
-
-def summarise_all(
-    scores: Sequence[FloatArray], measures: Sequence[Measure], seed: int
-) -> list[MeasurePart]:
-    """`summarise` for many score vectors of one panel, which share the bootstrap's draws."""
-    is_counted = [
-        measure.is_binary and bool(np.isin(vector, (0.0, 1.0)).all())
-        for vector, measure in zip(scores, measures, strict=True)
-    ]
-    graded = [vector for vector, counted in zip(scores, is_counted, strict=True) if not counted]
-    bootstrapped = iter(mean_intervals(np.column_stack(graded), seed) if graded else ())
-    parts = []
-    for vector, counted in zip(scores, is_counted, strict=True):
-        count = int(vector.sum()) if counted else None
-        interval = next(bootstrapped) if count is None else wilson_interval(count, len(vector))
-        value = float(vector.mean())
-        parts.append(MeasurePart(value=value, count=count, low=interval.low, high=interval.high))
-    return parts
-
-
 def _null_vectors(
-    tasks: Sequence[Task],
-    measure: Measure,
-    primary: Measure,
-    judged: Sequence[ArmUnderTest],
-    ground: NullGround,
-    settings: Settings,
+    record: RunRecord, measure: Measure, primary: Measure, judged: Sequence[ArmAnswers]
 ) -> dict[str, FloatArray]:
-    vectors = measure_nulls(tasks, measure, primary=primary, k=settings.k, ground=ground)
-    if len(tasks) > 1:
+    vectors = measure_nulls(
+        record.tasks,
+        measure,
+        primary=primary,
+        k=record.manifest.config.k,
+        ground=_null_ground(record.manifest.lock),
+    )
+    if len(record.tasks) > 1:
         for arm in judged:
             name = "permuted" if len(judged) == 1 else f"permuted:{arm.name}"
-            vectors[name] = _permuted(tasks, measure, arm)
+            trials = [
+                permuted_scores(arm.items_of_trial(trial), record.tasks, measure)
+                for trial in range(arm.trials)
+            ]
+            vectors[name] = np.asarray(np.mean(trials, axis=0), dtype=np.float64)
     return vectors
 
 
-def _permuted(tasks: Sequence[Task], measure: Measure, arm: ArmUnderTest) -> FloatArray:
-    trials = []
-    for trial in range(arm.answers.trials):
-        answers = {}
-        for task_id, answered in arm.answers.answers.items():
-            mine = answered[trial] if trial < len(answered) else None
-            answers[task_id] = () if mine is None else mine.items
-        trials.append(permuted_scores(answers, tasks, measure))
-    return np.asarray(np.mean(np.asarray(trials, dtype=np.float64), axis=0), dtype=np.float64)
-
-
 def _aggregate(
-    vectors: Mapping[str, Mapping[str, FloatArray]], measures: Sequence[Measure], seed: int
+    vectors: Vectors, measures: Sequence[Measure], seed: int
 ) -> dict[str, dict[str, MeasurePart]]:
     places = [(name, measure) for name in vectors[measures[0].text] for measure in measures]
-    parts = summarise_all(
+    parts = summarise(
         [vectors[measure.text][name] for name, measure in places],
         [measure for _, measure in places],
         seed,
@@ -233,130 +221,69 @@ def _aggregate(
     return found
 
 
-def _gate(
-    arm: ArmUnderTest,
-    arms: Sequence[ArmUnderTest],
-    measure: Measure,
-    vectors: Mapping[str, FloatArray],
-    nulls: Mapping[str, FloatArray],
-    settings: Settings,
+def _gate(  # noqa: PLR0913, PLR0917  the parts of one analysis
+    arm: ArmAnswers,
+    arms: Sequence[ArmAnswers],
+    refused: str | None,
+    config: Config,
+    vectors: Vectors,
+    nulls: Vectors,
+    repeats: Mapping[str, Repeats],
+    seed: int,
 ) -> GatePart:
-    mine = vectors[arm.name]
-    if arm.refused is not None:
-        return GatePart(
+    primary, margin = config.primary, config.measure.margin_tasks
+    if refused is not None:
+        gate = GatePart(
             arm=arm.name,
-            measure=measure.text,
+            measure=primary,
             outcome="refused",
-            reason=arm.refused,
-            margin_tasks=settings.margin_tasks,
+            reason=refused,
+            margin_tasks=margin,
             mde_tasks=None,
             against=[],
             beaten_by=[],
         )
-    own_nulls = {
-        name: vector for name, vector in nulls.items() if name.partition(":")[2] in ("", arm.name)
-    }
-    rivals = {
-        other.name: other.role
-        for other in arms
-        if other.role in ("control", "floor") and other.name != arm.name
-    }
-    found = judge_candidate(
-        mine,
-        measure=measure,
-        nulls=own_nulls,
-        rivals={name: vectors[name] for name in rivals},
-        margin_tasks=settings.margin_tasks,
-        seed=settings.seed,
-        expectations=[name for name in own_nulls if name.partition(":")[0] in EXPECTATIONS],
-    )
-    return GatePart(
-        arm=arm.name,
-        measure=measure.text,
-        outcome=found.outcome,
-        reason=found.reason,
-        margin_tasks=settings.margin_tasks,
-        mde_tasks=minimum_detectable_effect(len(mine)),
-        against=[
-            _against(pairing, "null", mine - nulls[pairing.other], settings.seed)
-            for pairing in found.against
-        ],
-        beaten_by=list(found.beaten_by),
-        compared=[
-            _against(pairing, rivals[pairing.other], mine - vectors[pairing.other], settings.seed)
-            for pairing in found.compared
-        ],
-    )
-
-
-def _against(pairing: Pairing, role: Role, differences: FloatArray, seed: int) -> AgainstPart:
-    interval = paired_interval(differences, seed)
-    return AgainstPart(
-        arm=pairing.other,
-        up=pairing.up,
-        down=pairing.down,
-        p=pairing.p,
-        difference=pairing.difference,
-        role=role,
-        value=pairing.other_total / pairing.tasks,
-        low=interval.low,
-        high=interval.high,
-    )
-
-
-def _adjust_family(
-    gates: Sequence[GatePart], repeats: Mapping[str, Repeats]
-) -> tuple[GatePart, ...]:
-    """Holm over every comparison that the report prints; the gate itself is not corrected."""
-    printed = [part for gate in gates for part in [*gate.against, *gate.compared]]
-    adjusted = iter(adjust_holm([part.p for part in printed]))
-
-    def adjust(parts: Sequence[AgainstPart]) -> list[AgainstPart]:
-        return [part.model_copy(update={"holm_p": next(adjusted)}) for part in parts]
-
-    done = []
-    for gate in gates:
-        floor = repeats[gate.arm].floor
-        done.append(
-            gate.model_copy(
-                update={
-                    "against": adjust(gate.against),
-                    "compared": adjust(gate.compared),
-                    "noise_floor_tasks": None if floor is None else float(floor.band),
-                }
-            )
-        )
-    return tuple(done)
-
-
-def _judge_bar(
-    bar: BarConfig,
-    vectors: Mapping[str, Mapping[str, FloatArray]],
-    nulls: Mapping[str, Mapping[str, FloatArray]],
-    seed: int,
-) -> BarPart:
-    measure = parse_measure(bar.measure)
-    mine = vectors[bar.measure][bar.arm]
-    if bar.against is None:
-        at_least = bar.at_least or 0.0
-        part = summarise(mine, measure, seed)
-        value = part.value if bar.rule == "point" else part.low
     else:
-        known = {**nulls[bar.measure], **vectors[bar.measure]}
-        own = f"{bar.against}:{bar.arm}"  # of several candidates, each has a permuted null
-        differences = mine - known[own if own in known else bar.against]
-        at_least = bar.margin_tasks / len(mine)
-        value = (
-            float(differences.mean())
-            if bar.rule == "point"
-            else mean_interval(differences, seed).low
+        gate = judge_candidate(
+            arm.name,
+            vectors[primary][arm.name],
+            measure=primary,
+            nulls=nulls[primary],
+            rivals={
+                other.name: (other.config.role, vectors[primary][other.name])
+                for other in arms
+                if other.config.role in ("control", "floor") and other.name != arm.name
+            },
+            margin_tasks=margin,
+            seed=seed,
         )
-    return BarPart(
-        arm=bar.arm,
-        measure=bar.measure,
-        at_least=at_least,
-        value=value,
-        met=bool(value >= at_least - 1e-12),
-        rule=bar.rule,
-        against=bar.against,
+    floor = repeats[arm.name].floor
+    return gate.model_copy(
+        update={"noise_floor_tasks": None if floor is None else float(floor.band_tasks)}
+    )
+
+
+def _facts(
+    record: RunRecord, arms: Sequence[ArmAnswers], judged: Sequence[ArmAnswers]
+) -> EvidenceFacts:
+    config, captures = record.manifest.config, record.captures
+    seconds = [mean for arm in judged if (mean := arm.mean_seconds) is not None]
+    reported = [
+        f"{session['arm']}: {reason}"
+        for session in record.sessions
+        for reason in session["invalid"]
+    ]
+    executed = {capture.arm for capture in captures if capture.evidence == "executed"}
+    replayed = {capture.arm for capture in captures} - executed
+    return EvidenceFacts(
+        planned=sum(record.manifest.planned.values()),
+        executed=sum(capture.evidence == "executed" for capture in captures),
+        replayed=sum(capture.evidence == "replayed" for capture in captures),
+        infra=sum(arm.infra for arm in arms),
+        max_infra_share=config.run.max_infra_share,
+        mean_answer_seconds=min(seconds, default=None),
+        minimum_seconds_per_answer=config.measure.minimum_seconds_per_answer,
+        invalid=tuple(dict.fromkeys([*record.invalid, *reported])),
+        infra_by_arm={arm.name: (arm.infra, record.manifest.planned[arm.name]) for arm in arms},
+        replayed_arms=[arm.name for arm in judged if arm.name in replayed],
     )

@@ -7,17 +7,24 @@ before anything else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.lib.records import Task
+from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.config import ArmConfig, ProcessArm
+from coldrun.tasks.judge.spending import tokens_of
+from coldrun.tasks.lib.records import AnswerKind, Task
+from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.stats.measures import Measure
 
 if TYPE_CHECKING:
     import polars as pl
+
+FloatArray = NDArray[np.float64]
 
 METHOD_VERSION = "1"
 """Raised when a measure, a parser or the averaging changes the meaning of a stored score."""
@@ -32,18 +39,106 @@ class Answered:
     reason: str | None = None
 
 
+def read_answer(capture: Capture, arm: ArmConfig, kind: AnswerKind) -> Answered:
+    """Read the items out of a stored raw answer, at scoring time: a parser may be mended.
+
+    A failure of the tool has no items, whatever it said; an answer that cannot be read is one.
+    """
+    if capture.is_infra:
+        return Answered(items=(), is_infra=True, reason=capture.reply.reason)
+    if capture.reply.status == "abstained" or capture.reply.raw is None:
+        return Answered(items=())
+    parsed = parse_answer(capture.reply.raw, arm, answer=kind, corpus_dir=capture.corpus_dir)
+    return Answered(items=parsed.items, is_infra=parsed.problem is not None, reason=parsed.problem)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmAnswers:
-    """All answers of one arm: task id → one entry per planned trial, None where missing."""
+    """One arm with all its answers.
 
-    name: str
+    `answers`: task id → one entry per planned trial, None where missing. `captures` may hold trials
+    that were not planned.
+    """
+
+    config: ArmConfig
+    captures: Sequence[Capture]
     trials: int
-    answers: Mapping[str, Sequence[Answered | None]] = field(default_factory=dict)
+    answers: Mapping[str, Sequence[Answered | None]]
+
+    @property
+    def name(self) -> str:
+        """The arm's name."""
+        return self.config.name
+
+    @property
+    def infra(self) -> int:
+        """How many answers failed in the tool itself."""
+        return sum(
+            answered is not None and answered.is_infra
+            for trials in self.answers.values()
+            for answered in trials
+        )
+
+    @property
+    def mean_seconds(self) -> float | None:
+        """The mean over executed answers, None without one."""
+        seconds = [
+            capture.reply.seconds
+            for capture in self.captures
+            if capture.evidence == "executed" and not capture.is_infra
+        ]
+        return fmean(seconds) if seconds else None
 
     def trials_of(self, task_id: str) -> Sequence[Answered | None]:
         """One entry per planned trial of a task, None where missing."""
-        found = self.answers.get(task_id, ())
-        return [*found, *([None] * (self.trials - len(found)))]
+        return self.answers.get(task_id) or [None] * self.trials
+
+    def items_of_trial(self, trial: int) -> dict[str, tuple[str, ...]]:
+        """The items of each answered task in one trial; none where it is missing."""
+        return {
+            task_id: () if (mine := trials[trial]) is None else mine.items
+            for task_id, trials in self.answers.items()
+        }
+
+
+def read_arm(
+    arm: ArmConfig, captures: Sequence[Capture], *, trials: int, kind: AnswerKind
+) -> ArmAnswers:
+    """Read all answers of one arm."""
+    found: dict[str, list[Answered | None]] = {}
+    for capture in captures:
+        if capture.trial < trials:
+            slots = found.setdefault(capture.task_id, [None] * trials)
+            slots[capture.trial] = read_answer(capture, arm, kind)
+    return ArmAnswers(config=arm, captures=captures, trials=trials, answers=found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredArm:
+    """One arm with its scores at the primary measure, in panel order.
+
+    `captures` are those of planned trials. `noise_tasks` is the band within which two runs of it
+    differ, 0 where it is not known. `is_comparable` is false where its score is withheld.
+    """
+
+    config: ArmConfig
+    captures: Sequence[Capture]
+    trials: int
+    scores: FloatArray
+    noise_tasks: float
+    is_comparable: bool
+
+    @property
+    def asks_model(self) -> bool:
+        """Whether it could have used tokens; built-in arms ask no model."""
+        return isinstance(self.config, ProcessArm)
+
+    @property
+    def has_tokens(self) -> bool:
+        """Whether any attempt told what it used."""
+        return any(
+            tokens_of(attempt) for capture in self.captures for attempt in capture.reply.attempts
+        )
 
 
 def score_arms(
@@ -62,49 +157,42 @@ def score_arms(
             arm.name,
             task.id,
             measure.text,
-            trial,
+            measure.cutoff,
             score_answer(answered, task, measure),
-            _is_infra(answered),
+            answered is not None and answered.is_infra,
         )
         for arm in arms
         for task in tasks
-        for trial, answered in enumerate(arm.trials_of(task.id))
+        for answered in arm.trials_of(task.id)
         for measure in measures
     ]
-    frame = pl.DataFrame(
-        rows,
-        schema={
-            "arm": pl.String,
-            "task_id": pl.String,
-            "measure": pl.String,
-            "trial": pl.Int32,
-            "value": pl.Float64,
-            "is_infra": pl.Boolean,
-        },
-        orient="row",
-    )
-    cutoffs = {measure.text: measure.cutoff for measure in measures}
+    schema = {
+        "arm": pl.String,
+        "task_id": pl.String,
+        "measure": pl.String,
+        "cutoff": pl.Int32,
+        "value": pl.Float64,
+        "is_infra": pl.Boolean,
+    }
     return (
-        frame.group_by("arm", "task_id", "measure", maintain_order=True)
+        pl.LazyFrame(rows, schema=schema, orient="row")
+        .group_by("arm", "task_id", "measure", "cutoff", maintain_order=True)
         .agg(
             pl.len().cast(pl.Int32).alias("trials"),
             pl.col("value").mean(),
             pl.col("is_infra").any(),
         )
-        .with_columns(
-            pl.col("measure")
-            .replace_strict(cutoffs, default=None, return_dtype=pl.Int32)
-            .alias("cutoff")
-        )
+        .collect()
     )
 
 
-def score_vector(frame: pl.DataFrame, arm: str, measure: str) -> NDArray[np.float64]:
-    """The scores of one arm at one measure, in panel order: shape (tasks,)."""
-    import polars as pl
-
-    chosen = frame.filter((pl.col("arm") == arm) & (pl.col("measure") == measure))
-    return chosen["value"].to_numpy().astype(np.float64)
+def score_vectors(scores: pl.DataFrame) -> dict[str, dict[str, FloatArray]]:
+    """The scores by measure and arm, in panel order: shape (tasks,)."""
+    vectors: dict[str, dict[str, FloatArray]] = {}
+    parts = scores.partition_by("measure", "arm", as_dict=True, maintain_order=True)
+    for (measure, arm), part in parts.items():
+        vectors.setdefault(measure, {})[arm] = part["value"].to_numpy().astype(np.float64)
+    return vectors
 
 
 def score_answer(answered: Answered | None, task: Task, measure: Measure) -> float:
@@ -112,7 +200,3 @@ def score_answer(answered: Answered | None, task: Task, measure: Measure) -> flo
     if answered is None or answered.is_infra:
         return 0.0
     return measure.score(answered.items, task.gold_grades) or 0.0
-
-
-def _is_infra(answered: Answered | None) -> bool:
-    return answered is not None and answered.is_infra

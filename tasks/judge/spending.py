@@ -8,9 +8,11 @@ from decimal import Decimal
 
 from coldrun.tasks.config import PriceSnapshot
 from coldrun.tasks.judge.cost_model import SpentPart, TokensPart
-from coldrun.tasks.judge.token_cost import TOKEN_KINDS, add_tokens, find_unpriced, price_exactly
 from coldrun.tasks.lib.records import Attempt
 from coldrun.tasks.run.capture import Capture
+
+TOKEN_KINDS = ("input", "output", "cache_read", "cache_write")
+"""Cache reads and writes are kinds of their own, never part of input."""
 
 
 def tokens_of(attempt: Attempt) -> dict[str, int]:
@@ -95,6 +97,36 @@ def count_silent(captures: Iterable[Capture]) -> int:
 def count_tokens(attempts: Iterable[Attempt]) -> int:
     """All tokens of attempts, whatever their kind."""
     return sum(count for attempt in attempts for count in tokens_of(attempt).values())
+
+
+def add_tokens(calls: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Add the tokens of all calls up by kind."""
+    totals: dict[str, int] = {}
+    for call in calls:
+        for kind, tokens in call.items():
+            totals[kind] = totals.get(kind, 0) + tokens
+    return totals
+
+
+def price_exactly(tokens: Mapping[str, int], per_million: Mapping[str, float]) -> Decimal:
+    """Give the cost of tokens by kind, exact to the last digit.
+
+    Raises:
+        ValueError: A kind with tokens has no price.
+    """
+    unpriced = find_unpriced(tokens, per_million)
+    if unpriced:
+        raise ValueError(f"no price for {', '.join(unpriced)} tokens; add it to the price snapshot")
+    micro = sum(
+        (count * Decimal(str(per_million[kind])) for kind, count in tokens.items() if count),
+        Decimal(0),
+    )
+    return micro / 1_000_000
+
+
+def find_unpriced(tokens: Mapping[str, int], per_million: Mapping[str, float]) -> list[str]:
+    """The kinds that have tokens and no price, sorted."""
+    return sorted(kind for kind, count in tokens.items() if count and kind not in per_million)
 
 
 def _tokens_by_model(attempts: Iterable[Attempt]) -> dict[str | None, dict[str, int]]:

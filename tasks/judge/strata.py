@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from coldrun.tasks.config import Config
 from coldrun.tasks.freeze.population import estimate_production
 from coldrun.tasks.freeze.split import UNDATED, task_instant
+from coldrun.tasks.judge.describe_clusters import UNMARKED
 from coldrun.tasks.judge.report_model import ArmPart, ProductionPart, Report
 from coldrun.tasks.lib.errors import PanelError, UsageError
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Task
 
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-    from numpy.typing import NDArray
+FloatArray = NDArray[np.float64]
 
-UNMARKED = "unmarked"
 CUTOFF = "knowledge_cutoff"
 
 Strata = dict[str, dict[str, dict[str, dict[str, float]]]]
@@ -27,46 +27,50 @@ Strata = dict[str, dict[str, dict[str, dict[str, float]]]]
 
 
 def split_by_strata(
-    tasks: Sequence[Task],
-    config: Config,
-    scores: pl.DataFrame,
-    nulls: Mapping[str, Sequence[float] | NDArray[np.float64]],
+    tasks: Sequence[Task], config: Config, vectors: Mapping[str, FloatArray]
 ) -> Strata:
     """Every arm's primary measure in each part of every stratum; the parts add up to the panel.
 
-    The nulls come first, each the same answers as over the whole panel: `nulls` has their scores
-    by name, in the order of `tasks`.
-
     The strata are those that mining marked, and one for each date that an arm declares as its
     `knowledge_cutoff`: tasks up to that day may have been seen in training.
+
+    Args:
+        tasks: The panel.
+        config: Names the primary measure and the dates.
+        vectors: Scores at the primary measure in panel order; the nulls first, each the same
+            answers as over the whole panel.
     """
-    ids = [task.id for task in tasks]
-    means = {
-        name: {task_id: float(value) for task_id, value in zip(ids, values, strict=True)}
-        for name, values in nulls.items()
-    } | _task_means(scores, config.primary)
+    import polars as pl
+
+    marks = pl.LazyFrame(
+        [
+            (stratum, part, place)
+            for stratum, parts in _marks(tasks, config).items()
+            for part, place in sorted(zip(parts, range(len(tasks)), strict=True))
+        ],
+        schema={"stratum": pl.String, "part": pl.String, "place": pl.Int64},
+        orient="row",
+    )
+    columns = {f"{number}": vector for number, vector in enumerate(vectors.values())}
+    scores = pl.LazyFrame({"place": range(len(tasks)), **columns})
+    rows = (
+        marks.join(scores, on="place", maintain_order="left")
+        .group_by("stratum", "part", maintain_order=True)
+        .agg(pl.len(), pl.col(*columns).mean())
+        .collect()
+    )
     found: Strata = {}
-    for stratum, marks in _marks(tasks, config).items():
-        members: dict[str, list[str]] = {}
-        for task_id, value in marks.items():
-            members.setdefault(value, []).append(task_id)
-        found[stratum] = {
-            value: {
-                arm: {
-                    config.primary: sum(by_task[task_id] for task_id in inside) / len(inside),
-                    "n": float(len(inside)),
-                }
-                for arm, by_task in means.items()
-            }
-            for value, inside in sorted(members.items())
+    for row in rows.iter_rows(named=True):
+        found.setdefault(row["stratum"], {})[row["part"]] = {
+            arm: {config.primary: row[column], "n": float(row["len"])}
+            for arm, column in zip(vectors, columns, strict=True)
         }
     return found
 
 
 def weight_to_production(
     tasks: Sequence[Task],
-    config: Config,
-    scores: pl.DataFrame,
+    vectors: Mapping[str, FloatArray],
     population: Mapping[str, Any] | None,
 ) -> dict[str, ProductionPart]:
     """Every arm's primary measure, weighted to the dev part that the sample was drawn from.
@@ -77,8 +81,12 @@ def weight_to_production(
     if not population or population["tasks"] <= len(tasks):
         return {}
     return {
-        arm: _production(by_task, tasks, population)
-        for arm, by_task in _task_means(scores, config.primary).items()
+        arm: _production(
+            {task.id: float(value) for task, value in zip(tasks, values, strict=True)},
+            tasks,
+            population,
+        )
+        for arm, values in vectors.items()
     }
 
 
@@ -165,9 +173,8 @@ def _production_line(report: Report, arm: ArmPart, part: ProductionPart) -> str:
 
 
 def _null_lines(report: Report) -> Iterator[str]:
-    """What the nulls score on all that the sample was drawn from, best first; none for older
-    locks.
-    """
+    """What the nulls score on all that the sample was drawn from, best first; older locks have
+    none."""
     sizes = {part.tasks for part in report.production.values()}
     if not report.production_nulls or len(sizes) != 1:
         return
@@ -190,24 +197,13 @@ def _production(
     )
 
 
-def _task_means(scores: pl.DataFrame, measure: str) -> dict[str, dict[str, float]]:
-    """The scores by arm and task."""
-    import polars as pl
-
-    found: dict[str, dict[str, float]] = {}
-    chosen = scores.filter(pl.col("measure") == measure)
-    for arm, task_id, value in chosen.select("arm", "task_id", "value").iter_rows():
-        found.setdefault(arm, {})[task_id] = value
-    return found
-
-
-def _marks(tasks: Sequence[Task], config: Config) -> dict[str, dict[str, str]]:
-    """Stratum → task → its value there."""
+def _marks(tasks: Sequence[Task], config: Config) -> dict[str, list[str]]:
+    """Stratum → the value of each task there."""
     names = dict.fromkeys(name for task in tasks for name in sorted(task.strata))
-    marks = {name: {task.id: task.strata.get(name, UNMARKED) for task in tasks} for name in names}
+    marks = {name: [task.strata.get(name, UNMARKED) for task in tasks] for name in names}
     cutoffs = {arm.knowledge_cutoff for arm in config.arms if arm.knowledge_cutoff is not None}
     for cutoff in sorted(cutoffs):
-        marks[f"{CUTOFF} {cutoff}"] = {task.id: _age(task, cutoff) for task in tasks}
+        marks[f"{CUTOFF} {cutoff}"] = [_age(task, cutoff) for task in tasks]
     return marks
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.config.gold_from import refuse_verdict
-from coldrun.tasks.judge.build_report import null_means
+from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.run.find_captures import select_tasks

@@ -13,6 +13,7 @@ from coldrun.tasks.judge.doubts import doubt_arm
 from coldrun.tasks.judge.report_model import ArmPart
 from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.run.manifest import Manifest
 from coldrun.tasks.run.run_record import EarlierRuns, RunRecord
 
 SHOWN = 8
@@ -20,7 +21,7 @@ SHOWN = 8
 
 
 def collect_warnings(
-    record: RunRecord, answers: Mapping[str, ArmAnswers], arms: Sequence[ArmPart]
+    record: RunRecord, answers: Sequence[ArmAnswers], arms: Sequence[ArmPart]
 ) -> Iterator[str]:
     """All warnings, the panel's first, then the run's, then each arm's."""
     manifest = record.manifest
@@ -42,6 +43,7 @@ def collect_warnings(
                 f"{arm_config.name}: the gold was produced with {shared!r}; whatever is compared "
                 "with this arm is at a disadvantage, and its bars are not judged"
             )
+    yield from _unclustered(record)
     yield from _unidentified(record)
     yield from _unseen_ends(record)
     yield from _degraded(record)
@@ -53,15 +55,23 @@ def collect_warnings(
             for text in session["warnings"]
         )
     )
-    for arm in arms:
-        captures = [capture for capture in record.captures if capture.arm == arm.name]
+    for arm, part in zip(answers, arms, strict=True):
         earlier = record.earlier.get(arm.name, EarlierRuns())
-        primary = manifest.config.primary
-        yield from doubt_arm(arm, answers[arm.name], captures, earlier, primary=primary)
+        yield from doubt_arm(part, arm, earlier, primary=manifest.config.primary)
+
+
+def _unclustered(record: RunRecord) -> Iterator[str]:
+    cluster = record.manifest.config.measure.cluster
+    names = sorted({name for task in record.tasks for name in task.strata})
+    if cluster is not None and cluster not in names:
+        yield (
+            f"[measure] cluster = {cluster!r}: no task is marked with it, so tasks are taken as "
+            f"independent; strata of this panel: {', '.join(names) or 'none'}"
+        )
 
 
 def _unidentified(record: RunRecord) -> Iterator[str]:
-    """Arms that answer from where coldrun cannot see, and may be another thing at any time."""
+    """Arms behind an address: what answers there may change at any time, unseen."""
     reuse = "its answers are never reused"
     if record.manifest.mode == "reuse":
         reuse = "it was executed in spite of --reuse"
@@ -74,7 +84,7 @@ def _unidentified(record: RunRecord) -> Iterator[str]:
 
 
 def _unseen_ends(record: RunRecord) -> Iterator[str]:
-    """Sessions of a program that was killed: nobody compared their corpus with the original."""
+    """Sessions of a killed program, whose corpus was not compared with the original."""
     unseen = {
         session["session_id"]: session["arm"]
         for session in record.sessions
@@ -100,10 +110,10 @@ def _degraded(record: RunRecord) -> Iterator[str]:
         yield f"{arm}: {counted(number, 'answer')} came in degraded mode ({flag})"
 
 
-def _infra(answers: Mapping[str, ArmAnswers]) -> Iterator[str]:
-    """Failures of the tools by arm and kind: what a failure quotes makes it no other kind."""
+def _infra(answers: Sequence[ArmAnswers]) -> Iterator[str]:
+    """Failures of the tools by arm and kind; what they quote does not tell kinds apart."""
     kinds: dict[tuple[str, str], list[str]] = {}
-    for arm in answers.values():
+    for arm in answers:
         for trials in arm.answers.values():
             for answered in trials:
                 if answered is not None and answered.is_infra:
@@ -126,3 +136,29 @@ def _first(lines: Mapping[str, None]) -> Iterator[str]:
     yield from listed[:SHOWN]
     if len(listed) > SHOWN:
         yield f"and {len(listed) - SHOWN} more like these; `coldrun show RUN` lists the answers"
+
+
+def changes_after_the_fact(manifest: Manifest) -> list[str]:
+    """What was changed after a run of the panel existed, one sentence each, with its date.
+
+    The lock's history tells what freezing again changed. Guards that belong to running and not to
+    the panel may differ from the lock without freezing again; then the run itself is the date.
+    """
+    return [*_refrozen(manifest), *_loosened(manifest)]
+
+
+def _refrozen(manifest: Manifest) -> Iterator[str]:
+    for entry in manifest.lock.get("history", []):
+        if entry.get("had_runs"):
+            what = ", ".join(entry.get("changed") or ["the tasks (history, miner or clone)"])
+            yield f"{what} changed after a run existed, on {entry['replaced_at']}"
+
+
+def _loosened(manifest: Manifest) -> Iterator[str]:
+    now = {"max_infra_share": manifest.config.run.max_infra_share}
+    for name, registered in (manifest.lock.get("guards") or {}).items():
+        if name in now and now[name] != registered:
+            yield (
+                f"run.{name} is {now[name]:g} in this run of {manifest.started_at}; "
+                f"{registered:g} was registered on {manifest.lock.get('frozen_at')}"
+            )

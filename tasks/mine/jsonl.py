@@ -3,9 +3,10 @@
     {"id": "t1", "query": "…", "gold": ["src/a.py"], "date": "2026-08-01"}
     {"id": "t2", "query": "…", "gold": [{"item": "a", "grade": 2, "provenance": "human"}]}
 
-`id`, `query` and `gold` are needed; `answer` may repeat the panel's kind of answer; `date` is
-optional. Gold given as plain strings has grade 1 and provenance "imported". No gold at all is an
-answer too where answers are sets. With `repo` and `base` in the panel, gold must be in that tree.
+`id`, `query` and `gold` are needed; `answer` may repeat the panel's kind of answer; `date` and
+`strata` (an object of texts, such as {"repo": "click"}) are optional. Gold given as plain strings
+has grade 1 and provenance "imported". No gold at all is an answer too where answers are sets. With
+`repo` and `base` in the panel, gold must be in that tree.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from coldrun.tasks.mine.commit_files import count_item_changes, list_items
 from coldrun.tasks.mine.lines import Line, read_lines
 from coldrun.tasks.mine.task_strata import describe_strata
 
-_KEYS = ("id", "query", "gold", "answer", "date")
+_KEYS = ("id", "query", "gold", "answer", "date", "strata")
 _PROVENANCES = ("mined", "imported", "human")
 
 
@@ -97,8 +98,19 @@ def _parse_task(line: Line, answer: AnswerKind, corpus: Collection[str] | None) 
         answer=answer,
         gold=gold,
         date=line.date("date"),
-        strata=describe_strata(query, items) if corpus is not None and items else {},
+        strata=_parse_strata(line)
+        | (describe_strata(query, items) if corpus is not None and items else {}),
     )
+
+
+def _parse_strata(line: Line) -> dict[str, str]:
+    value = line.value.get("strata") or {}
+    if not isinstance(value, dict) or not all(isinstance(part, str) for part in value.values()):
+        line.fail(f"`strata` must be an object of texts, found {value!r}")
+    return {
+        line.check_text("strata", name): line.check_text("strata", part)
+        for name, part in sorted(value.items())
+    }
 
 
 def _parse_gold(

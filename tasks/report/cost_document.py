@@ -9,6 +9,7 @@ from coldrun.tasks.judge.cost_model import (
     ArmCostPart,
     CostPairPart,
     CostsPart,
+    LatencyPart,
     PricesPart,
     RetryPart,
     SpentPart,
@@ -113,6 +114,7 @@ def cost_rows(costs: CostsPart) -> Iterator[dict[str, str]]:
             record[f"{costs.unit} a success"] = _optional(arm.cost_per_success, costs.unit)
             record["s mean"] = seconds_words(arm.mean_seconds)
             record["s median"] = seconds_words(arm.median_seconds)
+            record["s p95"] = seconds_words(arm.p95_seconds)
             record["frontier"] = f"{arm.standing or '–'}{share if arm.standing else ''}"
             kept = ("arm", money) if is_replayed else record
             yield {header: cell if header in kept else "" for header, cell in record.items()}
@@ -142,6 +144,22 @@ def cost_notes(report: Report, costs: CostsPart) -> Iterator[str]:
             yield retry_line(report, costs, arm.arm, arm.retry)
     for name in costs.silent_arms:
         yield f"{name}: reported no tokens, so its cost is not known and it is not compared"
+    for latency in costs.latencies:
+        yield _latency_words(latency)
+
+
+def _latency_words(part: LatencyPart) -> str:
+    found, ratio = part.seconds, ""
+    if found.ratio is not None and found.ratio_interval is not None:
+        limits = f"[{_times(found.ratio_interval.low)}, {_times(found.ratio_interval.high)}]"
+        ratio = f"; typically {_times(found.ratio)} times as long {limits}"
+    p50, p95 = found.p50_interval, found.p95_interval
+    return (
+        f"{part.arm} against {part.against}, seconds a task, paired over "
+        f"{counted(part.tasks, 'task')}: "
+        f"median {found.p50:+.3g} [{p50.low:+.3g}, {p50.high:+.3g}], "
+        f"95th percentile {found.p95:+.3g} [{p95.low:+.3g}, {p95.high:+.3g}]{ratio}"
+    )
 
 
 def retry_line(report: Report, costs: CostsPart, name: str, retry: RetryPart) -> str:
@@ -237,7 +255,7 @@ def claim_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
 def _score_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
     n = report.counts.tasks
     gain = abs(pair.difference)
-    is_counted = parse_measure(costs.measure).is_binary
+    is_counted = parse_measure(costs.measure).definition.is_binary
     size = f"{number(round(gain * n, 1), '')} of {n}" if is_counted else f"{gain:.3f}"
     where = f"{pair.against} at {costs.measure}"
     if pair.low > 0 or pair.high < 0:

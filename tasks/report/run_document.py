@@ -106,6 +106,8 @@ def _details(report: Report) -> Iterator[Block]:
     yield from _effects(report)
     if report.costs is not None:
         yield from cost_blocks(report, report.costs)
+    yield from lines(words.cluster_lines(report))
+    yield from lines(words.sampling_lines(report))
     yield from lines(production_lines(report))
     yield from words.registered_lines(report)
     yield from warning_lines(report.warnings)

@@ -188,6 +188,58 @@ def bar_lines(bars: Iterable[BarPart]) -> Iterator[Line]:
         yield Line(f"bar {met}: {text}", style, is_strong=True)
 
 
+def sampling_lines(report: Report) -> Iterator[str]:
+    """What more trials are worth: one line per arm with trials whose score is not withheld."""
+    if report.evidence in ("invalid", "incomplete"):
+        return
+    for arm in report.arms:
+        if arm.budgets and not arm.is_withheld:
+            sizes = "/".join(str(budget.samples) for budget in arm.budgets)
+            coverage = "/".join(f"{budget.coverage:.3f}" for budget in arm.budgets)
+            verified = "; ".join(
+                f"{'/'.join(f'{budget.verified[error]:.3f}' for budget in arm.budgets)} "
+                f"where it errs {float(error):.0%} of the time"
+                for error in arm.budgets[0].verified
+            )
+            yield (
+                f"{arm.name}, {report.primary} above 0 in {sizes} samples: coverage {coverage}; "
+                f"right in the first that a verifier takes: {verified}"
+            )
+
+
+def cluster_lines(report: Report) -> Iterator[str]:
+    """Intervals that allow for correlation within clusters, beside the plain ones."""
+    found = report.clusters
+    if found is None or report.evidence in ("invalid", "incomplete"):
+        return
+    shown = {arm.name for arm in report.arms if arm.role != "null" and not arm.is_withheld}
+    yield (
+        f"by {counted(found.clusters, 'cluster')} of {found.stratum}, whose tasks are not "
+        f"independent; p by clusters is at least {found.smallest_p:.2g}:"
+    )
+    for name, score in found.arms.items():
+        if name in shown:
+            worth = ""
+            if score.design_effect is not None and score.effective_tasks is not None:
+                worth = (
+                    f", design effect {score.design_effect:.2f}: worth "
+                    f"{score.effective_tasks:.0f} independent tasks"
+                )
+            limits = _limits_words(score.low, score.high)
+            yield f"{name}, {report.primary}: {score.value:.3f} {limits}{worth}"
+    for part in found.differences:
+        if part.arm in shown:
+            limits = _limits_words(part.low, part.high)
+            yield (
+                f"{part.arm} against {part.against}, {report.primary}: {part.difference:+.3f} "
+                f"{limits}, p by clusters {p_words(part.p)}"
+            )
+
+
+def _limits_words(low: float | None, high: float | None) -> str:
+    return "(one cluster bounds nothing)" if low is None else f"[{low:.2f}, {high:.2f}]"
+
+
 def panel_line(report: Report) -> str:
     """Where the denominator comes from."""
     panel = report.panel

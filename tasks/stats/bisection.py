@@ -7,10 +7,8 @@ unseen. Never more runs than a backfill, but they follow one another in ceil(log
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from itertools import pairwise
-from math import comb
 from operator import ne
 from typing import TypeVar
 
@@ -33,7 +31,9 @@ def next_points(
     Raises:
         ValueError: An end is not known.
     """
-    _require_ends(points, known)
+    for end in (0, points - 1):
+        if end not in known:
+            raise ValueError(f"point {end} of {points} must be measured before bisecting")
     places = sorted(known)
     return tuple(
         (left + right) // 2
@@ -42,63 +42,12 @@ def next_points(
     )
 
 
-def bisect_states(states: Sequence[V], differ: Callable[[V, V], bool] = ne) -> tuple[int, ...]:
-    """List the interior points that bisection runs over these states, left halves first."""
-    return tuple(_iterate_bisection(states, differ, 0, len(states) - 1))
-
-
-@dataclass(frozen=True, slots=True)
-class BisectionCost:
-    """Interior runs that bisection takes on average and at worst, and those of a backfill."""
-
-    expected: float
-    worst: int
-    backfill: int
-
-
-def bisection_cost(steps: int, changed_steps: int) -> BisectionCost:
-    """Count the interior runs for `changed_steps` changes, equally likely anywhere, none undone.
-
-    Args:
-        steps: From one measured end to the other, at least 1.
-        changed_steps: From 0 to `steps`.
-    """
-    memory: dict[tuple[int, int], tuple[float, int]] = {}
-    expected, worst = _count_runs(steps, changed_steps, memory)
-    return BisectionCost(expected, worst, steps - 1)
-
-
-def _count_runs(
-    steps: int, changed: int, memory: dict[tuple[int, int], tuple[float, int]]
-) -> tuple[float, int]:
-    if changed == 0 or steps == 1:
-        return 0.0, 0
-    if (steps, changed) not in memory:
-        left = steps // 2
-        right = steps - left
-        expected, worst = 1.0, 0
-        for inside in range(max(0, changed - right), min(left, changed) + 1):
-            chance = comb(left, inside) * comb(right, changed - inside) / comb(steps, changed)
-            mean_left, worst_left = _count_runs(left, inside, memory)
-            mean_right, worst_right = _count_runs(right, changed - inside, memory)
-            expected += chance * (mean_left + mean_right)
-            worst = max(worst, 1 + worst_left + worst_right)
-        memory[steps, changed] = expected, worst
-    return memory[steps, changed]
-
-
-def _iterate_bisection(
-    states: Sequence[V], differ: Callable[[V, V], bool], left: int, right: int
-) -> Iterator[int]:
-    if right - left < 2 or not differ(states[left], states[right]):
-        return
-    middle = (left + right) // 2
-    yield middle
-    yield from _iterate_bisection(states, differ, left, middle)
-    yield from _iterate_bisection(states, differ, middle, right)
-
-
-def _require_ends(points: int, known: Mapping[int, V]) -> None:
-    for end in (0, points - 1):
-        if end not in known:
-            raise ValueError(f"point {end} of {points} must be measured before bisecting")
+def collapse_equal(trees: Sequence[Hashable]) -> tuple[tuple[int, ...], ...]:
+    """Group neighbouring points whose product tree is the same: one of them stands for all."""
+    groups: list[list[int]] = []
+    for place, tree in enumerate(trees):
+        if groups and trees[groups[-1][-1]] == tree:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return tuple(tuple(group) for group in groups)

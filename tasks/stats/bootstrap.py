@@ -22,6 +22,8 @@ FloatArray = NDArray[np.float64]
 EXHAUSTIVE_TASKS = 6
 """Up to this many tasks every resample is tried, 6^6 = 46,656 of them, and no seed matters."""
 
+RESAMPLES = 9999
+
 _BLOCK_CELLS = 200_000
 """Drawn tasks of a block; what fits the processor's cache."""
 
@@ -50,7 +52,7 @@ def iterate_draws(n: int, *, seed: int, resamples: int) -> Iterator[NDArray[np.i
         yield generator.integers(0, n, size=(min(rows, resamples - start), n), dtype=np.int32)
 
 
-def resample_means(columns: FloatArray, *, seed: int, resamples: int = 9999) -> FloatArray:
+def resample_means(columns: FloatArray, *, seed: int, resamples: int = RESAMPLES) -> FloatArray:
     """Give the mean of every column in every resample of tasks.
 
     Args:

@@ -16,11 +16,9 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.stats.drift import Drift, judge_drift
-from coldrun.tasks.stats.gate import GATE_ALPHA
-from coldrun.tasks.stats.paired import sign_flip_p
-from coldrun.tasks.stats.paired_intervals import paired_interval
-from coldrun.tasks.stats.pooled_noise import PooledFloor, has_unusual_flips
+from coldrun.tasks.stats.intervals import paired_interval
+from coldrun.tasks.stats.noise import Drift, PooledFloor, has_unusual_flips, judge_drift
+from coldrun.tasks.stats.paired import GATE_ALPHA, sign_flip_p
 
 FloatArray = NDArray[np.float64]
 StepStatus = Literal["changed", "unchanged", "below_noise", "unverified", "confounded", "bundle"]

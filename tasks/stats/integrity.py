@@ -1,50 +1,14 @@
-"""What published numbers can and cannot be: the arithmetic behind the warnings.
-
-Source: Brown & Heathers 2017 (GRIM, Soc. Psychol. Personal. Sci. 8:363).
-"""
+"""What published numbers can and cannot be: the arithmetic behind the warnings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
-from itertools import count
-from math import ceil, floor
-from statistics import median
 
 import numpy as np
 import scipy
 
 from coldrun.tasks.stats.intervals import Interval, newcombe_independent_interval
-
-
-def is_percentage_possible(percentage: float, n: int, *, decimals: int = 0) -> bool:
-    """Say whether some count of n rounds to this percentage, half-way rounded either way.
-
-    Applies to counts only: a mean of fractional scores can be any number.
-
-    Args:
-        percentage: As printed, with `decimals` decimals.
-        n: Tasks, from 1.
-    """
-    half = Fraction(1, 2 * 10**decimals)
-    printed = Fraction(str(percentage))
-    lowest = ceil((printed - half) * n / 100)
-    highest = floor((printed + half) * n / 100)
-    return lowest <= highest and lowest <= n and highest >= 0
-
-
-def find_min_runs(percentage: float, n: int, *, decimals: int = 0) -> int:
-    """Find how many runs of n tasks must have been pooled, at least, to print this percentage.
-
-    Raises:
-        ValueError: The percentage is outside 0 to 100, or there is no task.
-    """
-    if not 0 <= percentage <= 100 or n < 1:
-        raise ValueError(f"a percentage of {percentage} of {n} tasks is no rate")
-    return next(
-        runs for runs in count(1) if is_percentage_possible(percentage, n * runs, decimals=decimals)
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +57,6 @@ def bound_mrr(n: int, hits: Mapping[int, int]) -> MrrBounds:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPace:
-    """How fast a run was: seconds per task, and its time over the median of earlier ones."""
-
-    seconds_per_task: float
-    ratio_to_median: float | None
-
-
-def describe_pace(elapsed_seconds: float, tasks: int, earlier_seconds: Sequence[float]) -> RunPace:
-    """Set a run's time beside those of earlier runs on as many tasks; None without any."""
-    ratio = elapsed_seconds / median(earlier_seconds) if earlier_seconds else None
-    return RunPace(elapsed_seconds / tasks, ratio)
-
-
-@dataclass(frozen=True, slots=True)
 class DevSealedGap:
     """Dev rate minus sealed rate, unpaired because the tasks differ, with Fisher's two-sided p."""
 
@@ -132,8 +82,3 @@ def compare_dev_sealed(dev: tuple[int, int], sealed: tuple[int, int]) -> DevSeal
         interval=interval,
         p=float(scipy.stats.fisher_exact(table).pvalue),
     )
-
-
-def percentage_points(change: int, n: int) -> float:
-    """Give a change of so many tasks of n in percentage points, never called percent."""
-    return 100.0 * change / n

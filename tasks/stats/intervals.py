@@ -1,4 +1,4 @@
-"""Intervals of one rate or one mean. Two-sided 95 % unless said otherwise.
+"""Intervals of a rate, a mean, and a paired difference. Two-sided 95 % unless said otherwise.
 
 Source: Brown, Cai & DasGupta 2001 (Stat. Sci. 16:101) for rates; Bowyer et al. (arXiv:2503.01747)
 on why the normal approximation is not used below a few hundred tasks.
@@ -9,43 +9,30 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import sqrt
-from typing import Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from coldrun.tasks.stats.bootstrap import bca_limits, resample_means
+from coldrun.tasks.stats.bootstrap import RESAMPLES, bca_limits, resample_means
 
-Side = Literal["both", "lower", "upper"]
+FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """Limits of a confidence interval, `low <= high`.
-
-    `is_degenerate` marks an interval of no width that only says that the data did not vary, not
-    that the value is known exactly.
-    """
+    """Limits of a confidence interval, `low <= high`."""
 
     low: float
     high: float
-    is_degenerate: bool = False
-
-    def is_above(self, value: float) -> bool:
-        """Say whether the whole interval lies above `value`."""
-        return self.low > value
 
 
-def wilson_interval(
-    count: int, n: int, confidence: float = 0.95, *, side: Side = "both"
-) -> Interval:
+def wilson_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
     """Give Wilson's score interval of a rate: the default for every rate that is printed.
 
     Args:
         count: Successes, from 0 to `n`.
         n: Tasks. With 0 tasks nothing is known: the interval is [0, 1].
-        side: "lower" gives [bound, 1] and "upper" [0, bound], each at full `confidence`.
 
     Raises:
         ValueError: `count` is outside 0 to `n`.
@@ -55,87 +42,13 @@ def wilson_interval(
     _check_count(count, n)
     if n == 0:
         return Interval(0.0, 1.0)
-    z = _quantile(confidence, side)
+    z = _quantile(confidence)
     rate = count / n
     center = (rate + z * z / (2 * n)) / (1 + z * z / n)
     half = z * sqrt(rate * (1 - rate) / n + z * z / (4 * n * n)) / (1 + z * z / n)
-    low = 0.0 if count == 0 or side == "upper" else max(0.0, center - half)
-    high = 1.0 if count == n or side == "lower" else min(1.0, center + half)
+    low = 0.0 if count == 0 else max(0.0, center - half)
+    high = 1.0 if count == n else min(1.0, center + half)
     return Interval(low, high)
-
-
-def clopper_pearson_interval(
-    count: int, n: int, confidence: float = 0.95, *, side: Side = "both"
-) -> Interval:
-    """Give the exact interval, whose coverage is at least `confidence` for every true rate.
-
-    With 0 of n the one-sided upper limit is 1 - alpha^(1/n) (the exact "rule of three").
-
-    Raises:
-        ValueError: `count` is outside 0 to `n`.
-
-    Source: Clopper & Pearson 1934.
-    """
-    _check_count(count, n)
-    if n == 0:
-        return Interval(0.0, 1.0)
-    alpha = (1 - confidence) / (2 if side == "both" else 1)
-    low = high = 0.0
-    if count > 0 and side != "upper":
-        low = float(scipy.special.betaincinv(count, n - count + 1, alpha))
-    if count == n or side == "lower":
-        high = 1.0
-    else:
-        high = float(scipy.special.betainccinv(count + 1, n - count, alpha))
-    return Interval(low, high)
-
-
-def jeffreys_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
-    """Give the equal-tailed interval of Jeffreys' prior, with 0 and 1 forced at the ends.
-
-    Raises:
-        ValueError: `count` is outside 0 to `n`.
-
-    Source: Brown, Cai & DasGupta 2001, with their rule for the ends.
-    """
-    _check_count(count, n)
-    tail = (1 - confidence) / 2
-    shape = (count + 0.5, n - count + 0.5)
-    low = 0.0 if count == 0 else float(scipy.special.betaincinv(*shape, tail))
-    high = 1.0 if count == n else float(scipy.special.betainccinv(*shape, tail))
-    return Interval(low, high)
-
-
-def agresti_coull_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
-    """Give the interval that adds z²/2 successes and failures, clipped to [0, 1].
-
-    Raises:
-        ValueError: `count` is outside 0 to `n`.
-
-    Source: Agresti & Coull 1998.
-    """
-    _check_count(count, n)
-    z = _quantile(confidence, "both")
-    total = n + z * z
-    rate = (count + z * z / 2) / total
-    half = z * sqrt(rate * (1 - rate) / total)
-    return Interval(max(0.0, rate - half), min(1.0, rate + half))
-
-
-def wald_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
-    """Give the normal approximation, only to show what it does; no report prints it.
-
-    At 0 or n successes it has no width, which it wears as certainty: `is_degenerate`.
-
-    Raises:
-        ValueError: `count` is outside 0 to `n`, or `n` is 0.
-    """
-    _check_count(count, n)
-    if n == 0:
-        raise ValueError("the normal approximation needs at least one task")
-    rate = count / n
-    half = _quantile(confidence, "both") * sqrt(rate * (1 - rate) / n)
-    return Interval(rate - half, rate + half, is_degenerate=half == 0)
 
 
 def newcombe_independent_interval(
@@ -164,11 +77,10 @@ def newcombe_independent_interval(
 
 
 def mean_interval(
-    values: Sequence[float] | NDArray[np.float64],
+    values: Sequence[float] | FloatArray,
     seed: int,
     *,
     confidence: float = 0.95,
-    resamples: int = 9999,
 ) -> Interval:
     """Give the BCa bootstrap interval of the mean of a graded measure over tasks.
 
@@ -177,7 +89,8 @@ def mean_interval(
         seed: Of the resampling, derived from the panel hash.
 
     Returns:
-        [v, v] with `is_degenerate` when all values are v (BCa is 0/0 there).
+        [v, v] when all values are v, where BCa is 0/0: the data did not vary, which does not say
+        that the value is known exactly.
 
     Raises:
         ValueError: There is no value, or one is not finite.
@@ -185,16 +98,16 @@ def mean_interval(
     Source: Efron 1987; `scipy.stats.bootstrap(method="BCa")`.
     """
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
-    return mean_intervals(column, seed, confidence=confidence, resamples=resamples)[0]
+    return mean_intervals(column, seed, confidence=confidence)[0]
 
 
 def mean_intervals(
-    columns: NDArray[np.float64],
+    columns: FloatArray,
     seed: int,
     *,
     pairs: Sequence[tuple[int, int]] = (),
     confidence: float = 0.95,
-    resamples: int = 9999,
+    resamples: int = RESAMPLES,
 ) -> tuple[Interval, ...]:
     """Give the interval of `mean_interval` for many columns from one shared draw of tasks.
 
@@ -225,17 +138,80 @@ def mean_intervals(
     )
 
 
-def _bca_interval(
-    values: NDArray[np.float64], means: NDArray[np.float64], confidence: float
-) -> Interval:
+def bonett_price_interval(up: int, down: int, n: int, confidence: float = 0.95) -> Interval:
+    """Give the adjusted Wald interval of a paired difference of rates, (up - down)/n.
+
+    Reports print this one: it agrees with the exact gate at n = 71, where its lower limit clears
+    zero from six ups and no down.
+
+    Args:
+        up: Tasks that only the first arm has right.
+        down: Tasks that only the second has right.
+        n: All tasks, from 1.
+
+    Raises:
+        ValueError: There is no task, or more discordant tasks than tasks.
+
+    Source: Bonett & Price 2012, with one added to each discordant count and two to n.
+    """
+    if n < 1 or up < 0 or down < 0 or up + down > n:
+        raise ValueError(
+            "a paired difference needs tasks, and no more discordant ones than tasks: "
+            f"up {up}, down {down}, n {n}"
+        )
+    p_up, p_down = (up + 1) / (n + 2), (down + 1) / (n + 2)
+    difference = p_up - p_down
+    half = _quantile(confidence) * sqrt((p_up + p_down - difference**2) / (n + 2))
+    return Interval(max(-1.0, difference - half), min(1.0, difference + half))
+
+
+def paired_interval(differences: FloatArray, seed: int, *, confidence: float = 0.95) -> Interval:
+    """Give the interval of a paired mean difference of scores in [0, 1].
+
+    Bonett–Price where every task goes up, down or stays, else BCa bootstrap. A fraction on a single
+    task bounds nothing: [-1, 1].
+
+    Args:
+        differences: Shape (tasks,).
+        seed: Of the bootstrap, derived from the panel hash.
+    """
+    return paired_intervals([differences], seed, confidence=confidence)[0]
+
+
+def paired_intervals(
+    differences: Sequence[FloatArray], seed: int, *, confidence: float = 0.95
+) -> list[Interval]:
+    """Give the interval of `paired_interval` for many differences from one shared draw of tasks."""
+    found: dict[int, Interval] = {}
+    graded: dict[int, FloatArray] = {}
+    for place, values in enumerate(map(without_dust, differences)):
+        if bool(np.isin(values, (-1.0, 0.0, 1.0)).all()):
+            up, down = int((values > 0).sum()), int((values < 0).sum())
+            found[place] = bonett_price_interval(up, down, len(values), confidence)
+        elif len(values) == 1:
+            found[place] = Interval(-1.0, 1.0)
+        else:
+            graded[place] = values
+    if graded:
+        columns = np.column_stack(list(graded.values()))
+        found |= zip(graded, mean_intervals(columns, seed, confidence=confidence), strict=True)
+    return [found[place] for place in range(len(differences))]
+
+
+def without_dust(differences: FloatArray) -> FloatArray:
+    """Round off what adding fractions in another order leaves in differences of scores."""
+    rounded: FloatArray = np.round(differences, 12)
+    return rounded
+
+
+def _bca_interval(values: FloatArray, means: FloatArray, confidence: float) -> Interval:
     if values.max() == values.min():
-        return Interval(float(values[0]), float(values[0]), is_degenerate=True)
+        return Interval(float(values[0]), float(values[0]))
     return Interval(*bca_limits(values, means, confidence=confidence))
 
 
-def _quantile(confidence: float, side: Side) -> float:
-    alpha = (1 - confidence) / (2 if side == "both" else 1)
-    return float(scipy.special.ndtri(1 - alpha))
+def _quantile(confidence: float) -> float:
+    return float(scipy.special.ndtri(1 - (1 - confidence) / 2))
 
 
 def _check_count(count: int, n: int) -> None:

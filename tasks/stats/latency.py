@@ -1,10 +1,19 @@
-"""Latencies: quantiles of one arm, and the typical ratio of two."""
+"""Latencies: quantiles of one arm, and how two arms differ on the same tasks."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
+
+from coldrun.tasks.stats.bootstrap import RESAMPLES, iterate_draws, percentile_limits
+from coldrun.tasks.stats.intervals import Interval, mean_interval
+
+FloatArray = NDArray[np.float64]
+
+QUANTILES = (0.5, 0.95)
 
 
 def quantile_seconds(seconds: Sequence[float], probability: float) -> float | None:
@@ -17,19 +26,55 @@ def quantile_seconds(seconds: Sequence[float], probability: float) -> float | No
     return float(np.quantile(seconds, probability)) if len(seconds) else None
 
 
-def geometric_mean_ratio(seconds: Sequence[float], other_seconds: Sequence[float]) -> float | None:
-    """Give exp of the mean log ratio over the same tasks: 2 means typically twice as slow.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatencyDifference:
+    """Seconds per task of two arms on the same tasks, first minus second, with 95 % intervals.
 
-    Returns:
-        None without a task, or when a time is not positive, as a ratio is undefined then.
+    `ratio` is the geometric mean of the tasks' ratios: 2 means typically twice as slow. It and its
+    interval are None where a time is not positive.
+    """
+
+    p50: float
+    p50_interval: Interval
+    p95: float
+    p95_interval: Interval
+    ratio: float | None
+    ratio_interval: Interval | None
+
+
+def compare_latency(first: FloatArray, second: FloatArray, *, seed: int) -> LatencyDifference:
+    """Compare the latencies of two arms; tasks are drawn once for both.
+
+    Args:
+        first: Seconds by task, shape (tasks,), trials averaged.
+        second: The same of the other arm, in the same order of tasks.
+        seed: Of the bootstrap.
 
     Raises:
-        ValueError: The lengths differ.
+        ValueError: The lengths differ, or there is no task.
     """
-    first = np.asarray(seconds, dtype=np.float64)
-    second = np.asarray(other_seconds, dtype=np.float64)
-    if first.shape != second.shape:
+    if first.shape != second.shape or first.size == 0:
         raise ValueError(f"paired latencies need the same tasks: {first.size}, {second.size}")
-    if first.size == 0 or min(first.min(), second.min()) <= 0:
-        return None
-    return float(np.exp(np.mean(np.log(first / second))))
+    p50, p95 = np.quantile(first, QUANTILES) - np.quantile(second, QUANTILES)
+    resampled = np.concatenate(
+        [
+            np.quantile(first[drawn], QUANTILES, axis=1)
+            - np.quantile(second[drawn], QUANTILES, axis=1)
+            for drawn in iterate_draws(first.size, seed=seed, resamples=RESAMPLES)
+        ],
+        axis=1,
+    )
+    ratio = ratio_interval = None
+    if min(first.min(), second.min()) > 0:
+        logs = np.log(first / second)
+        limits = mean_interval(logs, seed)
+        ratio = float(np.exp(logs.mean()))
+        ratio_interval = Interval(float(np.exp(limits.low)), float(np.exp(limits.high)))
+    return LatencyDifference(
+        p50=float(p50),
+        p50_interval=Interval(*percentile_limits(resampled[0])),
+        p95=float(p95),
+        p95_interval=Interval(*percentile_limits(resampled[1])),
+        ratio=ratio,
+        ratio_interval=ratio_interval,
+    )

@@ -1,158 +1,191 @@
-"""How far a score moves when nothing changed: the noise floor, from repeated runs of one code.
+"""How far a score moves when nothing changed: noise floors from repeated runs, and drift.
 
 Tasks are taken to flip independently. A shock to a whole run (a fallback that answers everything)
-breaks that, so the standard deviation of run totals is kept beside the flips.
+breaks that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import sqrt
 from typing import Literal
 
 import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from coldrun.tasks.stats.intervals import clopper_pearson_interval
-from coldrun.tasks.stats.net_change import net_change
-from coldrun.tasks.stats.paired import exact_paired_p
+from coldrun.tasks.stats.paired import GATE_ALPHA, exact_paired_two_sided_p
 
 FloatArray = NDArray[np.float64]
-NoiseVerdict = Literal["PASS", "NOISE"]
+
+DRIFT_ALPHA = 0.05
+"""Below this, either alarm of a control invalidates the comparison."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseFloor:
-    """What repeated runs of the same code show, for one arm at one point.
+class PooledFloor:
+    """How an arm's tasks flip between runs of the same code, pooled over points.
 
-    Tasks unless said otherwise. `expected_discordant` is how many tasks differ between two runs
-    on average; `net_sd` the standard deviation of the net change between two runs, its square
-    root; `flip_rate_upper` the 95 % upper limit of the chance that a task differs, which is what
-    comparisons use; `band` the net change that two runs stay within 95 % of the time at that
-    limit. `total_sd` is that of the run totals as observed, None with one run.
+    Rates are per task and pair of runs. `flip_rate` is the unbiased estimate, `flip_rate_upper`
+    its exact 95 % upper limit over independent pairs; `band_tasks` is the net change that two runs
+    stay within 95 % of the time at that limit.
     """
 
     n: int
     runs: int
-    expected_discordant: float
-    net_sd: float
+    pairs: int
+    flips: int
     flip_rate: float
     flip_rate_upper: float
-    discordant_upper: float
-    band: int
-    total_sd: float | None
+    band_tasks: int
+
+    @property
+    def discordant_expected(self) -> int:
+        """How many tasks differ between two runs at most 95 % of the time, as observed."""
+        return int(scipy.stats.binom.ppf(0.95, self.n, self.flip_rate))
 
 
-def estimate_noise_floor(outcomes: Sequence[Sequence[float]] | FloatArray) -> NoiseFloor | None:
-    """Estimate the floor from the same tasks answered R times.
+def pool_noise_floor(repeats: Sequence[FloatArray]) -> PooledFloor | None:
+    """Estimate the floor of one arm from its repeats at one or several points.
 
     Args:
-        outcomes: Shape (runs, tasks), 0 or 1.
+        repeats: One table for each point, of shape (runs, tasks), 0 or 1, over the same tasks.
 
     Returns:
-        None with a single run: no floor is known then, and a report says so.
+        None when no point was run twice: no floor is known then, and reports say so.
 
-    The upper limit is exact for flips counted over floor(R/2) independent pairs of runs, the
-    first with the second and so on, so it never counts one run twice.
+    The first run of a point is paired with the second, the third with the fourth, and so on, so
+    that no run is counted twice.
     """
-    table = np.asarray(outcomes, dtype=np.float64)
-    runs, n = table.shape
-    if runs < 2 or n == 0:
+    tables = [table for table in repeats if len(table) >= 2 and table.shape[1] > 0]
+    if not tables:
         return None
-    expected = float(flip_probabilities(table.sum(axis=0), runs).sum())
-    pairs = runs // 2
-    flips = int(np.count_nonzero(table[0 : 2 * pairs : 2] != table[1 : 2 * pairs : 2]))
+    n = tables[0].shape[1]
+    pairs = flips = 0
+    weighted = 0.0
+    for table in tables:
+        own = len(table) // 2
+        pairs += own
+        flips += int(np.count_nonzero(table[0 : 2 * own : 2] != table[1 : 2 * own : 2]))
+        weighted += own * float(flip_probabilities(table).mean())
     upper = upper_flip_rate(flips, n * pairs)
-    return NoiseFloor(
+    return PooledFloor(
         n=n,
-        runs=runs,
-        expected_discordant=expected,
-        net_sd=sqrt(expected),
-        flip_rate=expected / n,
+        runs=sum(len(table) for table in tables),
+        pairs=pairs,
+        flips=flips,
+        flip_rate=weighted / pairs,
         flip_rate_upper=upper,
-        discordant_upper=n * upper,
-        band=net_band(n, upper),
-        total_sd=float(table.sum(axis=1).std(ddof=1)),
+        band_tasks=net_band(n, upper),
     )
 
 
-def flip_probabilities(passes: Sequence[float] | FloatArray, runs: int) -> FloatArray:
-    """Give each task's chance to differ between two runs: 2k(R-k)/(R(R-1)), unbiased.
+def flip_probabilities(outcomes: FloatArray) -> FloatArray:
+    """Give each task's chance to differ between two of R runs: 2k(R-k)/(R(R-1)), unbiased.
 
     Args:
-        passes: k, how many of the R runs the task passed; shape (tasks,).
-        runs: R, from 2.
-
-    Raises:
-        ValueError: There are fewer than two runs.
+        outcomes: Shape (runs, tasks), at least two runs; k of the R runs passed a task.
     """
-    if runs < 2:
-        raise ValueError(f"a flip rate needs at least two runs, got {runs}")
-    k = np.asarray(passes, dtype=np.float64)
-    return 2.0 * k * (runs - k) / (runs * (runs - 1))
+    runs = len(outcomes)
+    k = outcomes.sum(axis=0)
+    return np.asarray(2.0 * k * (runs - k) / (runs * (runs - 1)), dtype=np.float64)
 
 
 def upper_flip_rate(flips: int, comparisons: int, *, confidence: float = 0.95) -> float:
-    """Give the one-sided exact upper limit of the flip rate; 1 - alpha^(1/n) with no flip."""
-    return clopper_pearson_interval(flips, comparisons, confidence, side="upper").high
+    """Give the one-sided exact upper limit of a rate; 1 - alpha^(1/n) with no flip.
+
+    Raises:
+        ValueError: The flips are outside 0 to the comparisons.
+
+    Source: Clopper & Pearson 1934.
+    """
+    if not 0 <= flips <= comparisons:
+        raise ValueError(f"flips must lie between 0 and {comparisons}, got {flips}")
+    if flips == comparisons:
+        return 1.0
+    return float(scipy.special.betainccinv(flips + 1, comparisons - flips, 1 - confidence))
 
 
-def net_band(n: int, flip_rate: float, *, probability: float = 0.95) -> int:
-    """Give the net change that two runs of the same code stay within, in tasks.
+def net_band(n: int, flip_rate: float) -> int:
+    """Give the net change, in tasks, that two runs of the same code stay within 95 % of the time.
 
     A task that flips goes up or down with equal chance.
     """
-    return net_change(n, flip_rate / 2, flip_rate / 2).quantile_either_way(probability)
+    masses = net_change(n, flip_rate / 2, flip_rate / 2)
+    sizes = masses[n:].copy()
+    sizes[1:] += masses[:n][::-1]
+    # the tolerance keeps a sum that rounds just below 0.95 from moving a step
+    return int(np.searchsorted(np.cumsum(sizes), 0.95 - 1e-12))
 
 
-@dataclass(frozen=True, slots=True)
-class TotalSpread:
-    """The standard deviation of run totals, and its one-sided 95 % upper limit."""
+def net_change(n: int, p_up: float, p_down: float) -> FloatArray:
+    """Compute the distribution of ups minus downs over n independent tasks.
 
-    sd: float
-    sd_upper: float
-
-
-def spread_of_totals(totals: Sequence[float], *, confidence: float = 0.95) -> TotalSpread | None:
-    """Estimate the spread of run totals; two totals bound it hardly at all.
+    Args:
+        n: Tasks, at least 1.
+        p_up: Probability that a task goes up by one.
+        p_down: Probability that it goes down by one; p_up + p_down <= 1.
 
     Returns:
-        None with fewer than two totals.
-
-    Source: one-sided chi-square limit of a normal variance, R - 1 degrees of freedom.
+        P(net = value) for every whole value from -n to n: shape (2n + 1,).
     """
-    count = len(totals)
-    if count < 2:
-        return None
-    variance = float(np.var(totals, ddof=1))
-    quantile = float(scipy.special.chdtri(count - 1, confidence))
-    return TotalSpread(sqrt(variance), sqrt((count - 1) * variance / quantile))
+    factor = np.array([p_down, max(0.0, 1.0 - p_up - p_down), p_up])
+    masses: FloatArray = np.ones(1)
+    power = n
+    while power:  # square and multiply
+        if power & 1:
+            masses = np.convolve(masses, factor)
+        factor = np.convolve(factor, factor)
+        power >>= 1
+    return masses
 
 
-@dataclass(frozen=True, slots=True)
-class NoiseJudgement:
-    """Whether a change stands out of the noise: its band in tasks, exact p, and the verdict."""
+def unusual_flips_p(flips: int, n: int, flip_rate: float) -> float:
+    """Give P(that many of n tasks flip, or more).
 
-    band: int
-    p: float
-    verdict: NoiseVerdict
-
-
-def judge_against_noise(
-    *, up: int, down: int, n: int, flip_rate_upper: float, alpha: float = 0.025
-) -> NoiseJudgement:
-    """Pass a gain that exceeds the band and has one-sided exact p <= alpha; both are needed."""
-    band = net_band(n, flip_rate_upper)
-    p = exact_paired_p(up, down)
-    is_clear = up - down > band and p <= alpha
-    return NoiseJudgement(band, p, "PASS" if is_clear else "NOISE")
-
-
-def identical_rerun_probability(n: int, flip_rate: float) -> float:
-    """Give the chance that two honest runs agree on every task: (1 - f)^n.
-
-    It is large for a stable arm and 1 for a deterministic one, so equal scores prove no replay.
+    Five up and five down have a net of 0, which no test of the net can see.
     """
-    return float(np.exp(n * np.log1p(-flip_rate))) if flip_rate < 1 else float(n == 0)
+    return 1.0 if flips == 0 else float(scipy.special.bdtrc(flips - 1, n, flip_rate))
+
+
+def has_unusual_flips(flips: int, floor: PooledFloor) -> bool:
+    """Whether more tasks moved, up or down, than the floor explains."""
+    return unusual_flips_p(flips, floor.n, floor.flip_rate_upper) <= GATE_ALPHA
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drift:
+    """A control or floor arm between two sessions. DRIFT: it moved although it should not.
+
+    `flips_p` is P(as many flips or more) at the noise floor; `net_p` the two-sided exact paired p.
+    """
+
+    arm: str
+    up: int
+    down: int
+    flips_p: float
+    net_p: float
+    verdict: Literal["DRIFT", "NO_DRIFT"]
+
+
+def judge_drift(arm: str, *, up: int, down: int, n: int, flip_rate: float) -> Drift:
+    """Judge a control that was run in both sessions.
+
+    Args:
+        arm: Its name.
+        up: Tasks that it gained.
+        down: Tasks that it lost.
+        n: Tasks in both sessions.
+        flip_rate: The noise floor of that arm, per task; 0 when it is deterministic.
+    """
+    flips_p = unusual_flips_p(up + down, n, flip_rate)
+    net_p = exact_paired_two_sided_p(up, down)
+    is_drift = min(flips_p, net_p) <= DRIFT_ALPHA
+    return Drift(
+        arm=arm,
+        up=up,
+        down=down,
+        flips_p=flips_p,
+        net_p=net_p,
+        verdict="DRIFT" if is_drift else "NO_DRIFT",
+    )

@@ -1,119 +1,220 @@
 """The null family: what answers score that know nothing of the question.
 
 Nulls are computed, never run. Each strategy gives one score per task, paired with the arms'.
+
+`constant` reads gold, so no deployed system could do it; it is the hardest of the nulls.
+`most-changed` reads none: a product could ship it. `random` is an expectation over all random
+answers and never one draw. `permuted` takes a candidate's own answers to the other tasks: an arm
+that ignores the question scores the same with its answers shuffled.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import Task
-from coldrun.tasks.stats.constant import constant_answer
-from coldrun.tasks.stats.gold_table import require_gold
+from coldrun.tasks.stats.gold_table import build_gold_table
 from coldrun.tasks.stats.measures import Measure
-from coldrun.tasks.stats.permuted import permuted_scores
-from coldrun.tasks.stats.random_null import random_scores
+from coldrun.tasks.stats.measures.definition import RandomDraw, cut_items
 
 FloatArray = NDArray[np.float64]
-
-NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
-"""All nulls in the order of every report; `permuted` is one per candidate."""
-
-
-def null_scores(
-    tasks: Sequence[Task],
-    measure: Measure,
-    *,
-    k: int,
-    items: Sequence[str],
-    change_counts: Mapping[str, int],
-    best_at: Measure | None = None,
-) -> dict[str, tuple[float, ...]]:
-    """Score every null strategy that needs no candidate, task by task.
-
-    Args:
-        tasks: The panel in its order, all of one answer kind.
-        measure: What to score.
-        k: Items that a question asks for: the largest cut-off of the evaluation.
-        items: Every item of the corpus.
-        change_counts: Changes of each item before base; empty leaves `most-changed` out.
-        best_at: What `constant` is the best constant answer at, left out: at `measure`. A report
-            gives its primary measure for all columns, so that one line is one answer.
-
-    Returns:
-        Scores in [0, 1] in the order of `tasks`, keyed in this order: `empty`; `everything` (set
-        answers only); `constant`; `most-changed` (only with counts); `random` (an expectation).
-
-    Raises:
-        PanelError: A task's gold is empty and the measure is one of rankings.
-    """
-    require_gold(tasks, measure)
-    golds = [task.gold_grades for task in tasks]
-    scores = {"empty": _score_all(golds, measure, ())}
-    if any(task.answer == "set" for task in tasks):
-        everything = dict.fromkeys(items)
-        for task in tasks:
-            everything.update(dict.fromkeys(task.shape))
-        scores["everything"] = _score_everything(tasks, measure, everything)
-    constant = constant_answer(tasks, best_at or measure, k=k)
-    scores["constant"] = _score_all(golds, measure, constant)
-    if change_counts:
-        scores["most-changed"] = _score_all(golds, measure, most_changed_answer(change_counts, k=k))
-    scores["random"] = random_scores(tasks, measure, k=k, items=items)
-    return scores
-
-
-def most_changed_answer(change_counts: Mapping[str, int], *, k: int) -> tuple[str, ...]:
-    """Give the `k` items changed most often before base, equals in text order.
-
-    Unlike `constant` it reads no gold: a product could ship it.
-    """
-    ranked = sorted(change_counts, key=lambda item: (-change_counts[item], item))
-    return tuple(ranked[:k])
-
-
-def _score_all(
-    golds: Iterable[Mapping[str, float]], measure: Measure, answer: Sequence[str]
-) -> tuple[float, ...]:
-    # require_gold has been asked, so no score is None
-    return tuple(measure.score(answer, gold) or 0.0 for gold in golds)
-
-
-def _score_everything(
-    tasks: Sequence[Task], measure: Measure, everything: Iterable[str]
-) -> tuple[float, ...]:
-    """Score the set of all items; by size of gold, since it holds every gold item."""
-    answer = tuple(everything)
-    by_size = {len(task.shape): task for task in tasks}
-    scores = {
-        size: measure.score(answer, task.gold_grades) or 0.0 for size, task in by_size.items()
-    }
-    return tuple(scores[len(task.shape)] for task in tasks)
-
-
-__all__ = [
-    "NULL_NAMES",
-    "constant_answer",
-    "most_changed_answer",
-    "null_scores",
-    "permuted_scores",
-    "random_scores",
-]
+Grades = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullGround:
-    """What the nulls read of the corpus: its size, and the most changed items before base."""
+    """What the nulls read of the corpus: its size, and the changes of items before base.
+
+    Empty `change_counts` leave `most-changed` out.
+    """
 
     corpus_items: int
     change_counts: Mapping[str, int]
 
 
-def corpus_names(tasks: Sequence[Task], ground: NullGround) -> list[str]:
+def measure_nulls(
+    tasks: Sequence[Task], measure: Measure, *, primary: Measure, k: int, ground: NullGround
+) -> dict[str, FloatArray]:
+    """Score every null strategy that needs no candidate, task by task.
+
+    Args:
+        tasks: The panel in its order, all of one answer kind.
+        measure: What to score.
+        primary: What `constant` is the best constant answer at, whatever is measured of it, so that
+            one line of a report is one answer.
+        k: Items that a question asks for: the largest cut-off of the evaluation.
+        ground: The corpus.
+
+    Returns:
+        Scores in [0, 1] in the order of `tasks`, keyed in the order of reports: `empty`;
+        `everything` (set answers only); `constant`; `most-changed` (only with counts); `random`.
+
+    Raises:
+        PanelError: A task's gold is empty and the measure is one of rankings.
+    """
+    _require_gold(tasks, measure)
+    items = _corpus_names(tasks, ground)
+    scores = {"empty": _score_all(tasks, measure, ())}
+    if any(task.answer == "set" for task in tasks):
+        scores["everything"] = _score_everything(tasks, measure, items)
+    scores["constant"] = _score_all(tasks, measure, constant_answer(tasks, primary, k=k))
+    if ground.change_counts:
+        changes = ground.change_counts
+        most_changed = sorted(changes, key=lambda item: (-changes[item], item))[:k]
+        scores["most-changed"] = _score_all(tasks, measure, most_changed)
+    scores["random"] = random_scores(tasks, measure, k=k, items=items)
+    return scores
+
+
+def constant_answer(tasks: Sequence[Task], measure: Measure, *, k: int) -> tuple[str, ...]:
+    """Find the constant answer that scores best on the panel: one answer to every task.
+
+    Args:
+        tasks: The panel, all of one answer kind.
+        measure: What to be best at.
+        k: The longest ranking that a question allows; unused for sets.
+
+    Returns:
+        Items best first for rankings, in text order for sets; possibly empty. Equal choices go to
+        the item that comes first in text order, so the answer is the same on every machine.
+
+    Raises:
+        PanelError: A task's gold is empty and the measure is one of rankings.
+    """
+    _require_gold(tasks, measure)
+    if not tasks:
+        return ()
+    table = build_gold_table(tasks)
+    is_ranking = any(task.answer == "ranking" for task in tasks)
+    size = k if is_ranking or measure.cutoff is not None else len(table.items)
+    choose = measure.definition.choose_constant
+    chosen = choose(table, measure.cutoff, size) if choose else table.cover_greedily(size)
+    return tuple(table.items[column] for column in (chosen if is_ranking else sorted(chosen)))
+
+
+def random_scores(
+    tasks: Sequence[Task], measure: Measure, *, k: int, items: Sequence[str]
+) -> FloatArray:
+    """Give each task's expected score of a random answer.
+
+    For rankings: the first `k` of a uniformly random order of the corpus items. For sets: a size
+    drawn from the sizes of the panel's gold sets, then a uniformly random set of so many items.
+    Gold items outside the corpus are never found.
+
+    Args:
+        tasks: The panel, all of one answer kind.
+        measure: What to score.
+        k: Length of a ranking; unused for sets.
+        items: Every item of the corpus.
+
+    Raises:
+        PanelError: A task's gold is empty and the measure is one of rankings.
+    """
+    _require_gold(tasks, measure)
+    corpus = frozenset(items)
+    if all(task.answer == "ranking" for task in tasks):
+        sizes = Counter({min(k, measure.cutoff or k, len(corpus)): len(tasks)})
+    else:
+        sizes = Counter(min(len(task.shape), len(corpus)) for task in tasks)
+    cache: dict[tuple[Grades, Grades], float] = {}
+    scores = []
+    for task in tasks:
+        gold = task.gold_grades
+        known = [item for item in gold if item in corpus]
+        # tasks whose gold has the same grades, inside the corpus and in all, score the same
+        key = (_sorted_grades(gold, known), _sorted_grades(gold, gold))
+        if key not in cache:
+            cache[key] = sum(
+                count
+                * measure.definition.expect_random(
+                    RandomDraw(
+                        items=len(corpus),
+                        drawn=size,
+                        gold=gold,
+                        known=known,
+                        cutoff=measure.cutoff,
+                    )
+                )
+                for size, count in sizes.items()
+            ) / len(tasks)
+        scores.append(cache[key])
+    return np.array(scores, dtype=np.float64)
+
+
+def permuted_scores(
+    answers: Mapping[str, Sequence[str]], tasks: Sequence[Task], measure: Measure
+) -> FloatArray:
+    """Give each task's mean score over the answers that the candidate gave to the other tasks.
+
+    The expectation is over all pairings of a task with another task's answer; no shuffle is drawn.
+
+    Args:
+        answers: Items by task id, best first; a missing id counts as the empty answer.
+        tasks: The panel, at least two tasks of one answer kind.
+        measure: What to score.
+
+    Returns:
+        Expected scores in [0, 1], in the order of `tasks`.
+
+    Raises:
+        ValueError: There are fewer than two tasks, so no other answer.
+        PanelError: A task's gold is empty and the measure is one of rankings.
+    """
+    if len(tasks) < 2:
+        raise ValueError(f"permuting answers needs at least two tasks, got {len(tasks)}")
+    _require_gold(tasks, measure)
+    cut = [cut_items(answers.get(task.id, ()), measure.cutoff) for task in tasks]
+    own = np.array([_score(measure, mine, task) for mine, task in zip(cut, tasks, strict=True)])
+    if measure.definition.sum_over_answers is None:
+        totals = np.array([sum(_score(measure, mine, task) for mine in cut) for task in tasks])
+    else:
+        table = build_gold_table(tasks)
+        totals = measure.definition.sum_over_answers(table, cut, measure.cutoff)
+    return np.asarray(np.clip((totals - own) / (len(tasks) - 1), 0.0, 1.0), dtype=np.float64)
+
+
+def _require_gold(tasks: Sequence[Task], measure: Measure) -> None:
+    """Refuse tasks that the measure cannot score."""
+    if "set" in measure.answer_kinds:
+        return
+    for task in tasks:
+        if not task.gold:
+            raise PanelError(
+                f"task {task.id} has no gold, so {measure.text} is undefined on it; score "
+                "empty-gold tasks with a set measure (precision, recall, f1 or exact)"
+            )
+
+
+def _score(measure: Measure, items: Sequence[str], task: Task) -> float:
+    return measure.score(items, task.gold_grades) or 0.0  # after _require_gold, never None
+
+
+def _score_all(tasks: Iterable[Task], measure: Measure, answer: Sequence[str]) -> FloatArray:
+    return np.array([_score(measure, answer, task) for task in tasks], dtype=np.float64)
+
+
+def _score_everything(tasks: Sequence[Task], measure: Measure, corpus: Iterable[str]) -> FloatArray:
+    """Score the set of all items; tasks with the same grades once, since it holds all gold."""
+    answer = tuple(corpus)
+    keys = [_sorted_grades(task.gold_grades, task.gold_grades) for task in tasks]
+    scores = {
+        key: _score(measure, answer, task)
+        for key, task in dict(zip(keys, tasks, strict=True)).items()
+    }
+    return np.array([scores[key] for key in keys], dtype=np.float64)
+
+
+def _sorted_grades(gold: Mapping[str, float], items: Iterable[str]) -> Grades:
+    return tuple(sorted(gold[item] for item in items))
+
+
+def _corpus_names(tasks: Sequence[Task], ground: NullGround) -> list[str]:
     """Names for every item of the corpus: the known ones, then numbers for the rest.
 
     Nulls read how many items there are and which are gold; of the others they need no name.
@@ -122,26 +223,3 @@ def corpus_names(tasks: Sequence[Task], ground: NullGround) -> list[str]:
     for task in tasks:
         known.update(dict.fromkeys(task.shape))
     return [*known, *(f"\0{number}" for number in range(ground.corpus_items - len(known)))]
-
-
-def measure_nulls(
-    tasks: Sequence[Task],
-    measure: Measure,
-    *,
-    primary: Measure,
-    k: int,
-    ground: NullGround,
-) -> dict[str, FloatArray]:
-    """The score vectors of every null that needs no candidate, in the order of reports.
-
-    The constant answer is the best one at `primary`, whatever is measured of it.
-    """
-    found = null_scores(
-        tasks,
-        measure,
-        k=k,
-        items=corpus_names(tasks, ground),
-        change_counts=ground.change_counts,
-        best_at=primary,
-    )
-    return {name: np.asarray(values, dtype=np.float64) for name, values in found.items()}

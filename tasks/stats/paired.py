@@ -1,16 +1,13 @@
 """Exact paired tests: binary outcomes by the discordant pairs, graded ones by flipping signs.
 
-`up` counts tasks that the first arm has right and the second wrong, `down` the opposite. The gate
-uses `exact_paired_p` and `sign_flip_p` alone; mid-p and the chi-square forms are printed or tested
-against, never switched to.
+`up` counts tasks that the first arm has right and the second wrong, `down` the opposite.
 
-Source: McNemar 1947; Fagerland, Lydersen & Laake 2013 (BMC Med Res Methodol 13:91) for mid-p;
-Smucker, Allan & Carterette 2007 for randomisation tests in retrieval.
+Source: McNemar 1947; Smucker, Allan & Carterette 2007 for randomisation tests in retrieval.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import comb
 from typing import Literal
 
@@ -18,21 +15,18 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-from coldrun.tasks.stats.flips import EXHAUSTIVE_TASKS, draw_flips, sum_flipped
-
 FloatArray = NDArray[np.float64]
+PackedFlips = NDArray[np.uint8]
 Alternative = Literal["greater", "two-sided"]
+
+GATE_ALPHA = 0.025
+"""One-sided level of the gate against each null; the upper half of a two-sided 0.05."""
+
+_EXHAUSTIVE_TASKS = 13
+"""Up to this many tasks all sign vectors are tried: 2^13 = 8,192 is below the usual 9,999."""
 
 _EXACT_PAIRS = 4096
 """Up to this many discordant pairs p comes from whole numbers, correct to the last bit."""
-
-
-def count_discordant(
-    first: Sequence[float] | FloatArray, second: Sequence[float] | FloatArray
-) -> tuple[int, int]:
-    """Count the tasks where the first score is higher (up) and where it is lower (down)."""
-    differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
-    return int(np.count_nonzero(differences > 0)), int(np.count_nonzero(differences < 0))
 
 
 def exact_paired_p(up: int, down: int) -> float:
@@ -56,55 +50,6 @@ def exact_paired_p(up: int, down: int) -> float:
 def exact_paired_two_sided_p(up: int, down: int) -> float:
     """Give min(1, 2 x the smaller tail), the exact two-sided McNemar test."""
     return min(1.0, 2.0 * exact_paired_p(max(up, down), min(up, down)))
-
-
-def mid_p(up: int, down: int) -> float:
-    """Give the one-sided mid-p: the exact tail less half the probability of what was observed."""
-    if up + down == 0:
-        return 1.0
-    return exact_paired_p(up, down) - 0.5 * _pmf(up, up + down)
-
-
-def mid_two_sided_p(up: int, down: int) -> float:
-    """Give the two-sided mid-p: both tails less one point mass; 1 - pmf/2 when up equals down."""
-    trials = up + down
-    if trials == 0:
-        return 1.0
-    mass = _pmf(up, trials)
-    if up == down:
-        return 1.0 - 0.5 * mass
-    return exact_paired_two_sided_p(up, down) - mass
-
-
-def chi_square_paired_p(up: int, down: int, *, is_corrected: bool = False) -> float:
-    """Give the asymptotic two-sided McNemar p, for comparison only: it is too small at few pairs.
-
-    Args:
-        is_corrected: Whether to apply Edwards' continuity correction.
-    """
-    if up + down == 0:
-        return 1.0
-    distance = abs(up - down) - (1 if is_corrected else 0)
-    return float(scipy.special.chdtrc(1, max(distance, 0) ** 2 / (up + down)))
-
-
-def stratified_paired_p(strata: Mapping[str, tuple[int, int]]) -> float:
-    """Give the exact one-sided p of (up, down) counts pooled over strata.
-
-    Tasks are taken as independent within a stratum; the strata are fixed, not sampled. With every
-    stratum's null share at 1/2 the convolution of their binomials is the pooled binomial.
-    """
-    return exact_paired_p(
-        sum(up for up, _ in strata.values()), sum(down for _, down in strata.values())
-    )
-
-
-def find_min_up(down: int, *, alpha: float = 0.025) -> int:
-    """Find the fewest ups that bring the one-sided exact p to `alpha` against `down` downs."""
-    up = down
-    while exact_paired_p(up, down) > alpha:
-        up += 1
-    return up
 
 
 def sign_flip_p(
@@ -148,15 +93,35 @@ def sign_flip_p(
             return exact_paired_p(*counts)
         return exact_paired_two_sided_p(*counts)
     observed, tolerance = float(values.sum()), 1e-9 * float(sizes.sum())
-    sums = sum_flipped(values, draw_flips(values.size, seed=seed, resamples=resamples))
+    sums = _sum_flipped(values, _draw_flips(values.size, seed=seed, resamples=resamples))
     if alternative == "two-sided":
         observed, sums = abs(observed), np.abs(sums)
     hits = int(np.count_nonzero(sums >= observed - tolerance))
-    return hits / len(sums) if values.size <= EXHAUSTIVE_TASKS else (1 + hits) / (1 + len(sums))
+    return hits / len(sums) if values.size <= _EXHAUSTIVE_TASKS else (1 + hits) / (1 + len(sums))
 
 
-def _pmf(count: int, trials: int) -> float:
-    return comb(trials, count) / (1 << trials)
+def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
+    """Adjust p-values so that any false rejection at all stays below alpha.
+
+    Returns:
+        Adjusted p in the order given, at most 1, monotone in the raw p.
+
+    Raises:
+        ValueError: A p-value is outside [0, 1] or not a number.
+
+    Source: Holm 1979. Not Holm–Šidák, the default of statsmodels.
+    """
+    p = np.asarray(p_values, dtype=np.float64)
+    if not ((p >= 0) & (p <= 1)).all():
+        raise ValueError(
+            f"p-values must lie in [0, 1], got {list(p_values)}; leave undefined comparisons out "
+            "and count them"
+        )
+    order = np.argsort(p, kind="stable")
+    steps = p[order] * np.arange(len(p), 0, -1)
+    adjusted = np.empty_like(p)
+    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(steps))
+    return tuple(float(value) for value in adjusted)
 
 
 def _count_outcomes(trials: int, at_least: int) -> int:
@@ -167,3 +132,40 @@ def _count_outcomes(trials: int, at_least: int) -> int:
         ways = ways * (trials - heads) // (heads + 1)
         total += ways
     return total
+
+
+def _draw_flips(tasks: int, *, seed: int, resamples: int) -> PackedFlips:
+    """Draw which tasks change sign in each resample.
+
+    Returns:
+        Shape (ceil(tasks / 8), resamples), the tasks of a byte from its lowest bit; all 2^tasks
+        columns when there are at most 13 tasks, else `resamples` random ones.
+    """
+    width = (tasks + 7) // 8
+    if tasks <= _EXHAUSTIVE_TASKS:
+        codes = np.arange(2**tasks, dtype="<u2")
+        return np.ascontiguousarray(codes.view(np.uint8).reshape(-1, 2)[:, :width].T)
+    generator = np.random.default_rng(seed)
+    return generator.integers(0, 256, size=(width, resamples), dtype=np.uint8)
+
+
+def _sum_flipped(values: FloatArray, flips: PackedFlips) -> FloatArray:
+    """Sum the values with the signs of each resample.
+
+    Args:
+        values: Shape (tasks,).
+        flips: Of `_draw_flips` for as many tasks.
+
+    Returns:
+        Shape (resamples,).
+    """
+    groups, resamples = flips.shape
+    padded = np.zeros(groups * 8)
+    padded[: values.size] = values
+    bits = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1, bitorder="little")
+    # by group of eight tasks and byte: what flipping those bits takes away from the plain sum
+    lookup = 2.0 * padded.reshape(groups, 8) @ bits.T.astype(np.float64)
+    sums: FloatArray = np.full(resamples, float(values.sum()))
+    for table, chosen in zip(lookup, flips, strict=True):
+        sums -= table.take(chosen)
+    return sums

@@ -6,8 +6,6 @@ Source: exact unconditional power, cf. Connor 1987 (Biometrics 43:207) and Miett
 
 from __future__ import annotations
 
-from math import ceil, sqrt
-
 import numpy as np
 import scipy
 from numpy.typing import NDArray
@@ -102,55 +100,3 @@ def minimum_detectable_effect(
         return None
     p_up = float(scipy.optimize.brentq(exceed, 0.0, ceiling, xtol=1e-12))
     return n * (p_up - regression_rate)
-
-
-def approximate_tasks_needed(
-    *, discordance: float, difference: float, alpha: float = 0.05, power: float = 0.8
-) -> float:
-    """Estimate the tasks needed by the normal approximation; optimistic for small panels.
-
-    Args:
-        discordance: Expected share of discordant tasks.
-        difference: Expected net gain as a rate, not 0.
-        alpha: Two-sided level.
-
-    Source: Connor 1987.
-    """
-    z_alpha, z_power = _quantiles(alpha, power)
-    spread = z_alpha * sqrt(discordance) + z_power * sqrt(discordance - difference**2)
-    return (spread / difference) ** 2
-
-
-def graded_tasks_needed(
-    *,
-    between_variance: float,
-    within_variances: tuple[float, float],
-    trials: tuple[int, int],
-    difference: float,
-    alpha: float = 0.05,
-    power: float = 0.8,
-) -> float:
-    """Estimate the tasks needed for a difference of means of a graded measure.
-
-    Args:
-        between_variance: Variance over tasks of the difference of the two arms' true scores.
-        within_variances: Per arm, the variance of one trial around the task's true score.
-        trials: Per arm, the trials averaged for each task.
-        difference: Difference to detect, in the measure's unit, not 0.
-        alpha: Two-sided level.
-
-    Source: Miller 2024 (arXiv:2411.00640), section on power.
-    """
-    z_alpha, z_power = _quantiles(alpha, power)
-    noise = sum(variance / count for variance, count in zip(within_variances, trials, strict=True))
-    return (z_alpha + z_power) ** 2 * (between_variance + noise) / difference**2
-
-
-def count_detectable_tasks(n: int, *, regression_rate: float = 0.0) -> int | None:
-    """Round the minimum detectable effect up to whole tasks, None when there is none."""
-    effect = minimum_detectable_effect(n, regression_rate=regression_rate)
-    return None if effect is None else ceil(effect)
-
-
-def _quantiles(alpha: float, power: float) -> tuple[float, float]:
-    return float(scipy.special.ndtri(1 - alpha / 2)), float(scipy.special.ndtri(power))

@@ -1,13 +1,16 @@
-"""How much the trials of one task agree. A constant answer is perfectly stable: print its too.
+"""How much the trials of one task agree, and what several trials of it are worth.
 
-Answers are compared as sets: order and duplicates are no disagreement.
+A constant answer is perfectly stable: print its too. Answers are compared as sets: order and
+duplicates are no disagreement.
+
+Source: Chen et al. 2021 (arXiv:2107.03374) for pass@k; Yao et al. 2024 (arXiv:2406.12045) for
+pass^k.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from itertools import combinations
 from math import comb
 from statistics import fmean
@@ -15,118 +18,82 @@ from statistics import fmean
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.stats.passk import pass_hat_k
 
-Answer = Sequence[str]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerAgreement:
-    """Agreement of trials, each in [0, 1] and averaged over tasks.
-
-    `pairwise_exact`: share of pairs of trials with equal sets. `mean_jaccard`: their mean overlap,
-    1 for two empty answers. `modal_share`: share of trials with the task's commonest answer.
-    `all_agree`: share of tasks whose trials are all equal.
-    """
-
-    pairwise_exact: float
-    mean_jaccard: float
-    modal_share: float
-    all_agree: float
-
-
-def answer_agreement(answers: Sequence[Sequence[Answer]]) -> AnswerAgreement | None:
-    """Compare the trials of every task.
+def answer_agreement(answers: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
+    """Compare the answers of the trials of every task.
 
     Args:
         answers: Per task its trials' answers; tasks with fewer than two trials are left out.
 
     Returns:
-        None when no task has two trials: one trial shows nothing about stability.
+        Averages over tasks in [0, 1]: `answer_agreement`, the share of pairs of trials with equal
+        sets, and `modal_share`, the share of trials with the task's commonest answer. Empty when no
+        task has two trials: one trial shows nothing about stability.
     """
     tasks = [[frozenset(answer) for answer in trials] for trials in answers if len(trials) > 1]
     if not tasks:
-        return None
-    return AnswerAgreement(
-        pairwise_exact=_mean_over_pairs(tasks, lambda first, second: float(first == second)),
-        mean_jaccard=_mean_over_pairs(tasks, jaccard),
-        modal_share=fmean(Counter(trials).most_common(1)[0][1] / len(trials) for trials in tasks),
-        all_agree=fmean(float(len(set(trials)) == 1) for trials in tasks),
-    )
+        return {}
+    return {
+        "answer_agreement": fmean(
+            fmean(first == second for first, second in combinations(trials, 2)) for trials in tasks
+        ),
+        "modal_share": fmean(
+            Counter(trials).most_common(1)[0][1] / len(trials) for trials in tasks
+        ),
+    }
 
 
-def jaccard(first: Sequence[str] | frozenset[str], second: Sequence[str] | frozenset[str]) -> float:
-    """Give the shared part of two sets over their union, 1 when both are empty."""
-    one, two = frozenset(first), frozenset(second)
-    union = len(one | two)
-    return len(one & two) / union if union else 1.0
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OutcomeStability:
-    """How stable right and wrong are over trials.
-
-    `agreement` is the mean share of agreeing pairs of trials, 1 - mean flip probability;
-    `kappa` corrects it for chance and is None where all trials of all tasks came out the same;
-    `pass_hat` gives, by k, the mean chance that k trials are all right.
-    """
-
-    agreement: float
-    kappa: float | None
-    pass_hat: dict[int, float]
-
-
-def outcome_stability(
-    outcomes: Sequence[Sequence[float]] | NDArray[np.float64],
-) -> OutcomeStability | None:
+def outcome_stability(outcomes: NDArray[np.float64]) -> dict[str, float]:
     """Summarise the trials of a binary measure.
 
     Args:
         outcomes: Shape (tasks, trials), 0 or 1.
 
     Returns:
-        None with a single trial or no task.
+        `outcome_agreement`, the mean share of agreeing pairs of trials (1 - mean flip probability),
+        and by k `pass^k`, the mean chance that k trials are all right. Empty with a single trial or
+        no task.
     """
-    table = np.asarray(outcomes, dtype=np.float64)
-    if table.ndim != 2 or table.shape[0] == 0 or table.shape[1] < 2:
-        return None
-    trials = table.shape[1]
-    passes = [int(count) for count in table.sum(axis=1)]
-    pairs = comb(trials, 2)
-    return OutcomeStability(
-        agreement=fmean((comb(k, 2) + comb(trials - k, 2)) / pairs for k in passes),
-        kappa=fleiss_kappa([[k, trials - k] for k in passes]),
-        pass_hat={
-            k: fmean(pass_hat_k(trials, count, k) for count in passes) for k in range(1, trials + 1)
-        },
-    )
+    tasks, trials = outcomes.shape
+    if tasks == 0 or trials < 2:
+        return {}
+    passes, pairs = [int(count) for count in outcomes.sum(axis=1)], comb(trials, 2)
+    agreement = fmean((comb(k, 2) + comb(trials - k, 2)) / pairs for k in passes)
+    return {"outcome_agreement": agreement} | {
+        f"pass^{k}": fmean(pass_hat_k(trials, count, k) for count in passes)
+        for k in range(1, trials + 1)
+    }
 
 
-def fleiss_kappa(counts: Sequence[Sequence[int]]) -> float | None:
-    """Give agreement over chance: (observed - expected)/(1 - expected).
+def pass_at_k(n: int, successes: int, k: int) -> float:
+    """Estimate the chance that at least one of k trials is right: 1 - C(n-c, k)/C(n, k).
+
+    Unbiased, unlike 1 - (1 - c/n)^k, which is too low.
 
     Args:
-        counts: Per task how many trials fell into each category; the same number of trials each.
+        n: Trials of one task.
+        successes: c, those that were right.
+        k: From 1 to n.
 
-    Returns:
-        None when all trials fell into one category: agreement is 1 and kappa 0/0.
-
-    Source: Fleiss 1971.
+    Raises:
+        ValueError: k exceeds n, or the counts are impossible.
     """
-    table = np.asarray(counts, dtype=np.float64)
-    trials = table.sum(axis=1)[0]
-    observed = float(((table**2).sum(axis=1) - trials).mean() / (trials * (trials - 1)))
-    expected = float(((table.sum(axis=0) / table.sum()) ** 2).sum())
-    if expected >= 1:
-        return None
-    return (observed - expected) / (1 - expected)
+    _check_trials(n, successes, k)
+    return 1.0 - comb(n - successes, k) / comb(n, k)
 
 
-def _mean_over_pairs(
-    tasks: Sequence[Sequence[frozenset[str]]],
-    compare: Callable[[frozenset[str], frozenset[str]], float],
-) -> float:
-    return fmean(
-        fmean(compare(first, second) for first, second in combinations(trials, 2))
-        for trials in tasks
-    )
+def pass_hat_k(n: int, successes: int, k: int) -> float:
+    """Estimate the chance that k trials are all right: C(c, k)/C(n, k).
+
+    Raises:
+        ValueError: k exceeds n, or the counts are impossible.
+    """
+    _check_trials(n, successes, k)
+    return comb(successes, k) / comb(n, k)
+
+
+def _check_trials(n: int, successes: int, k: int) -> None:
+    if not 0 <= successes <= n:
+        raise ValueError(f"{successes} successes of {n} trials are impossible")
+    if not 1 <= k <= n:
+        raise ValueError(f"k must be from 1 to the {n} trials that were run, got {k}; run more")

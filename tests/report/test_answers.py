@@ -12,7 +12,6 @@ from coldrun.cli.show import command
 from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
 from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.judge.pilot import discriminate, discrimination_lines
-from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.report.answer_document import answer_blocks
 from coldrun.tasks.report.markdown import to_markdown
@@ -56,7 +55,7 @@ def lab(tmp_path_factory: pytest.TempPathFactory) -> EvaluationLab:
 def test_list_answers_gives_every_planned_answer_with_its_miss(lab: EvaluationLab) -> None:
     """One row per task, arm and trial; the classes add up to what the report counts."""
     record = load_record(lab.warehouse, "last")
-    rows = list_answers(record, read_answer)
+    rows = list_answers(record)
     assert len(rows) == 24
     assert count_arm_misses(rows) == {
         "reader": {"abstained": 3, "not_retrieved": 3, "too_many_items": 3},
@@ -84,15 +83,15 @@ def test_list_answers_unknown_arm_or_task_names_what_there_is(lab: EvaluationLab
     """A wrong name is answered with the right ones."""
     record = load_record(lab.warehouse, "last")
     with pytest.raises(UsageError, match="it has reader, plain"):
-        list_answers(record, read_answer, arm="constant")
+        list_answers(record, arm="constant")
     with pytest.raises(UsageError, match="ids such as t0000"):
-        list_answers(record, read_answer, task_id="x")
+        list_answers(record, task_id="x")
 
 
 def test_answer_blocks_mark_the_right_items(lab: EvaluationLab) -> None:
     """The reader of a listing sees at a glance which items are gold."""
     record = load_record(lab.warehouse, "last")
-    rows = list_answers(record, read_answer, arm="reader", task_id="t0002")
+    rows = list_answers(record, arm="reader", task_id="t0002")
     assert to_markdown(answer_blocks(rows, limit=1)) == (
         "### t0002 · reader: all of the gold, and more\n\n- query: where is item-2 handled?\n"
         "- gold: `item-2`\n- answer:\n  1. \\+ `item-2`\n  2. `and-more`"
@@ -120,7 +119,7 @@ def test_show_json_on_stdout_is_nothing_but_json(lab: EvaluationLab) -> None:
 
 def test_discrimination_of_a_pilot_lists_who_solved_what(lab: EvaluationLab) -> None:
     """Nine tasks tell the two arms apart; the smallest effect is printed beside it."""
-    rows = list_answers(load_record(lab.warehouse, "last"), read_answer)
+    rows = list_answers(load_record(lab.warehouse, "last"))
     found = discriminate(rows)
     assert (len(found.all_solve), len(found.none_solve), found.possible_discordance) == (3, 0, 9)
     text = "\n".join(discrimination_lines(rows, "exact"))

@@ -19,7 +19,7 @@ from coldrun.tasks.stats.decomposition import (
     compare_scores,
     judge_step,
 )
-from coldrun.tasks.stats.pooled_noise import PooledFloor, pool_noise_floor
+from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
 
 
 def _scores(passed: int, n: int = 71, start: int = 0) -> dict[str, float]:
@@ -126,7 +126,7 @@ def test_pooled_floor_counts_pairs_of_all_points() -> None:
     floor = pool_noise_floor([clean, clean, clean])
     assert floor is not None
     assert (floor.pairs, floor.runs, floor.flips, floor.flip_rate) == (3, 6, 0, 0.0)
-    assert floor.discordant_upper == pytest.approx(0.9915879989125159)
+    assert 71 * floor.flip_rate_upper == pytest.approx(0.9915879989125159)
     assert pool_noise_floor([np.zeros((1, 71))]) is None
     assert pool_noise_floor([]) is None
 

@@ -16,49 +16,27 @@ from coldrun.tasks.stats.bootstrap import (
 )
 from coldrun.tasks.stats.intervals import (
     Interval,
-    agresti_coull_interval,
-    clopper_pearson_interval,
-    jeffreys_interval,
+    bonett_price_interval,
     mean_interval,
     mean_intervals,
     newcombe_independent_interval,
-    wald_interval,
+    paired_interval,
     wilson_interval,
 )
+from coldrun.tasks.stats.noise import upper_flip_rate
 
 RATES = st.integers(1, 300).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
 
 @given(rate=RATES, confidence=st.sampled_from([0.8, 0.95, 0.99]))
 def test_rate_intervals_equal_scipy(rate: tuple[int, int], confidence: float) -> None:
-    """Wilson and Clopper–Pearson, both sides."""
+    """Wilson on both sides, and the exact upper limit."""
     count, n = rate
-    for ours, method in ((wilson_interval, "wilson"), (clopper_pearson_interval, "exact")):
-        theirs = stats.binomtest(count, n).proportion_ci(confidence, method=method)
-        found = ours(count, n, confidence)
-        assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
-        lower = stats.binomtest(count, n, alternative="greater").proportion_ci(
-            confidence, method=method
-        )
-        found = ours(count, n, confidence, side="lower")
-        assert (found.low, found.high) == pytest.approx((lower.low, 1.0), abs=1e-9)
-        assert ours(count, n, confidence, side="upper").low == 0.0
-
-
-@pytest.mark.oracle
-@given(rate=RATES)
-def test_rate_intervals_equal_statsmodels(rate: tuple[int, int]) -> None:
-    """Agresti–Coull, and Jeffreys away from the ends, where statsmodels has no rule."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    count, n = rate
-    low, high = proportion_confint(count, n, method="agresti_coull")
-    found = agresti_coull_interval(count, n)
-    assert (found.low, found.high) == pytest.approx((max(0, low), min(1, high)), abs=1e-9)
-    if 0 < count < n:
-        low, high = proportion_confint(count, n, method="jeffreys")
-        found = jeffreys_interval(count, n)
-        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-9)
+    theirs = stats.binomtest(count, n).proportion_ci(confidence, method="wilson")
+    found = wilson_interval(count, n, confidence)
+    assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=1e-9)
+    upper = stats.binomtest(count, n, alternative="less").proportion_ci(confidence, method="exact")
+    assert upper_flip_rate(count, n, confidence=confidence) == pytest.approx(upper.high, abs=1e-9)
 
 
 @pytest.mark.oracle
@@ -86,19 +64,36 @@ def test_wilson_at_the_ends_is_forced(rate: tuple[int, int]) -> None:
 
 def test_rate_intervals_without_tasks_say_nothing() -> None:
     """Nothing was observed, so anything may be true."""
-    for interval in (wilson_interval, clopper_pearson_interval):
-        assert interval(0, 0) == Interval(0.0, 1.0)
-    with pytest.raises(ValueError, match="at least one task"):
-        wald_interval(0, 0)
+    assert wilson_interval(0, 0) == Interval(0.0, 1.0)
     with pytest.raises(ValueError, match="on each side"):
         newcombe_independent_interval((0, 0), (1, 2))
 
 
+@given(cells=st.tuples(*[st.integers(0, 12)] * 3).filter(lambda cells: sum(cells) > 0))
+def test_bonett_price_mirrors_when_the_arms_are_swapped(cells: tuple[int, int, int]) -> None:
+    """Swapping the arms turns the interval round, within [-1, 1]."""
+    up, down, same = cells
+    n = up + down + same
+    one, other = bonett_price_interval(up, down, n), bonett_price_interval(down, up, n)
+    assert (one.low, one.high) == pytest.approx((-other.high, -other.low), abs=1e-12)
+    assert -1 <= one.low < one.high <= 1
+    differences = np.array([1.0] * up + [-1.0] * down + [0.0] * same)
+    assert paired_interval(differences, seed=0) == one
+
+
+def test_paired_intervals_of_impossible_counts_raise() -> None:
+    """No task, or more discordant tasks than tasks."""
+    for counts in ((0, 0, 0), (5, 0, 4), (-1, 0, 4)):
+        with pytest.raises(ValueError, match="a paired difference needs tasks"):
+            bonett_price_interval(*counts)
+
+
 def test_rate_intervals_of_impossible_counts_raise() -> None:
     """More successes than tasks are a mistake of the caller."""
-    for interval in (wilson_interval, clopper_pearson_interval, jeffreys_interval):
-        with pytest.raises(ValueError, match="count 3, n 2"):
-            interval(3, 2)
+    with pytest.raises(ValueError, match="count 3, n 2"):
+        wilson_interval(3, 2)
+    with pytest.raises(ValueError, match="between 0 and 2, got 3"):
+        upper_flip_rate(3, 2)
 
 
 def test_mean_interval_agrees_with_scipy_bca() -> None:
@@ -112,10 +107,10 @@ def test_mean_interval_agrees_with_scipy_bca() -> None:
     assert (found.low, found.high) == pytest.approx((theirs.low, theirs.high), abs=0.04 * width)
 
 
-def test_mean_interval_of_constant_values_is_degenerate() -> None:
-    """BCa is 0/0 there; the interval has no width and says so."""
-    assert mean_interval([0.25] * 8, seed=0) == Interval(0.25, 0.25, is_degenerate=True)
-    assert mean_interval([0.5], seed=0) == Interval(0.5, 0.5, is_degenerate=True)
+def test_mean_interval_of_constant_values_has_no_width() -> None:
+    """BCa is 0/0 there."""
+    assert mean_interval([0.25] * 8, seed=0) == Interval(0.25, 0.25)
+    assert mean_interval([0.5], seed=0) == Interval(0.5, 0.5)
 
 
 def test_mean_interval_of_nothing_or_nan_raises() -> None:
@@ -137,9 +132,10 @@ def test_mean_intervals_equal_one_by_one_and_pairs_equal_differences(
     """A shared draw changes no number, and a pair is the interval of its differences."""
     columns = np.array(rows, dtype=np.float64)
     together = mean_intervals(columns, seed=3, pairs=[(0, 1)], resamples=499)
-    alone = [mean_interval(column, seed=3, resamples=499) for column in columns.T]
+    alone = [mean_intervals(column[:, None], seed=3, resamples=499)[0] for column in columns.T]
     assert list(together[:3]) == alone
-    difference = mean_interval(columns[:, 0] - columns[:, 1], seed=3, resamples=499)
+    paired = columns[:, [0]] - columns[:, [1]]
+    (difference,) = mean_intervals(paired, seed=3, resamples=499)
     assert (together[3].low, together[3].high) == pytest.approx(
         (difference.low, difference.high), abs=0.02
     )
@@ -149,7 +145,10 @@ def test_mean_interval_covers_the_true_mean_about_as_often_as_it_says() -> None:
     """Of 300 samples of 60 tasks, 90 to 99 % of the 95 % intervals hold the true mean."""
     generator = np.random.default_rng(5)
     samples = generator.beta(0.5, 1.0, size=(300, 60))
-    found = [mean_interval(sample, seed=i, resamples=999) for i, sample in enumerate(samples)]
+    found = [
+        mean_intervals(sample[:, None], seed=i, resamples=999)[0]
+        for i, sample in enumerate(samples)
+    ]
     covered = np.mean([interval.low <= 1 / 3 <= interval.high for interval in found])
     assert 0.90 <= covered <= 0.99
 

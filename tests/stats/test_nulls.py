@@ -13,9 +13,9 @@ from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import AnswerKind, GoldItem, Task
 from coldrun.tasks.stats.measures import Measure, parse_measure
 from coldrun.tasks.stats.nulls import (
+    NullGround,
     constant_answer,
-    most_changed_answer,
-    null_scores,
+    measure_nulls,
     permuted_scores,
     random_scores,
 )
@@ -42,6 +42,25 @@ def make_golds(smallest: int) -> st.SearchStrategy[list[dict[str, float]]]:
 def mean_score(measure: Measure, answer: tuple[str, ...], tasks: list[Task]) -> float:
     """Average a constant answer over tasks."""
     return fmean(measure.score(answer, task.gold_grades) or 0.0 for task in tasks)
+
+
+def score_nulls(
+    tasks: list[Task],
+    text: str,
+    *,
+    primary: str | None = None,
+    k: int = 0,
+    counts: dict[str, int] | None = None,
+) -> dict[str, list[float]]:
+    """Score the nulls over a corpus of five items."""
+    found = measure_nulls(
+        tasks,
+        parse_measure(text),
+        primary=parse_measure(primary or text),
+        k=k,
+        ground=NullGround(corpus_items=5, change_counts=counts or {}),
+    )
+    return {name: scores.tolist() for name, scores in found.items()}
 
 
 @settings(max_examples=60)
@@ -188,7 +207,7 @@ def test_permuted_scores_of_an_arm_that_ignores_the_question_equal_its_own() -> 
     tasks = [make_task(number, {"a": 1.0} if number % 2 else {"b": 1.0}) for number in range(8)]
     measure = parse_measure("hit@1")
     shuffled = permuted_scores({task.id: ["a"] for task in tasks}, tasks, measure)
-    assert shuffled == tuple(measure.score(["a"], task.gold_grades) for task in tasks)
+    assert shuffled.tolist() == [measure.score(["a"], task.gold_grades) for task in tasks]
 
 
 def test_permuted_scores_of_a_single_task_raises() -> None:
@@ -197,40 +216,35 @@ def test_permuted_scores_of_a_single_task_raises() -> None:
         permuted_scores({}, [make_task(0, {"a": 1.0})], parse_measure("hit@1"))
 
 
-def test_null_scores_of_rankings_has_all_but_everything_in_order() -> None:
-    """A ranking of everything is no strategy; the others stand in the order of the report."""
+def test_nulls_of_rankings_have_all_but_everything_in_order() -> None:
+    """A ranking of everything is no strategy; equal counts of changes go by text."""
     tasks = [make_task(number, {"a": 1.0}) for number in range(3)]
-    measure = parse_measure("hit@1")
-    scores = null_scores(tasks, measure, k=2, items=CORPUS, change_counts={"b": 5, "a": 1})
+    scores = score_nulls(tasks, "hit@1", k=2, counts={"c": 5, "b": 5, "a": 1})
     assert list(scores) == ["empty", "constant", "most-changed", "random"]
-    assert scores["empty"] == (0.0, 0.0, 0.0)
-    assert scores["constant"] == (1.0, 1.0, 1.0)
-    assert scores["most-changed"] == (0.0, 0.0, 0.0)
-    assert scores["random"] == pytest.approx((0.2, 0.2, 0.2))
+    assert scores["empty"] == [0.0, 0.0, 0.0]
+    assert scores["constant"] == [1.0, 1.0, 1.0]
+    assert scores["most-changed"] == [0.0, 0.0, 0.0]
+    assert scores["random"] == pytest.approx([0.2, 0.2, 0.2])
+    tasks = [make_task(0, {"b": 1.0})]
+    assert score_nulls(tasks, "mrr@2", k=2, counts={"c": 5, "b": 5})["most-changed"] == [1.0]
 
 
-def test_null_scores_of_sets_has_everything_and_no_most_changed_without_counts() -> None:
+def test_nulls_of_sets_have_everything_and_no_most_changed_without_counts() -> None:
     """Always-everything finds all gold and is exact on none; empty is right where gold is."""
     golds: list[dict[str, float]] = [{"a": 1.0}, {}, {"a": 1.0, "b": 1.0}]
     tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
-    recall = null_scores(tasks, parse_measure("recall"), k=0, items=CORPUS, change_counts={})
+    recall = score_nulls(tasks, "recall")
     assert list(recall) == ["empty", "everything", "constant", "random"]
-    assert recall["empty"] == (0.0, 1.0, 0.0)
-    assert recall["everything"] == (1.0, 0.0, 1.0)
-    precision = null_scores(tasks, parse_measure("precision"), k=0, items=CORPUS, change_counts={})
-    assert precision["everything"] == (0.2, 0.0, 0.4)
+    assert recall["empty"] == [0.0, 1.0, 0.0]
+    assert recall["everything"] == [1.0, 0.0, 1.0]
+    assert score_nulls(tasks, "precision")["everything"] == [0.2, 0.0, 0.4]
 
 
-def test_null_scores_of_empty_gold_by_a_ranking_measure_raises() -> None:
+def test_nulls_of_empty_gold_by_a_ranking_measure_raise() -> None:
     """Empty-gold tasks go to set measures only, and the message says which task."""
     tasks = [make_task(0, {"a": 1.0}), make_task(1, {})]
     with pytest.raises(PanelError, match="task t1 has no gold"):
-        null_scores(tasks, parse_measure("hit@5"), k=5, items=CORPUS, change_counts={})
-
-
-def test_most_changed_answer_orders_by_count_then_text() -> None:
-    """Equal counts go by text, so the null is the same everywhere."""
-    assert most_changed_answer({"c": 2, "b": 2, "a": 1}, k=2) == ("b", "c")
+        score_nulls(tasks, "hit@5", k=5)
 
 
 @given(golds=make_golds(0))
@@ -239,25 +253,15 @@ def test_constant_exact_scores_exactly_the_top_share(golds: list[dict[str, float
     tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
     shapes = [task.shape for task in tasks]
     top_share = max(shapes.count(shape) for shape in shapes) / len(shapes)
-    scores = null_scores(tasks, parse_measure("exact"), k=0, items=CORPUS, change_counts={})
-    assert fmean(scores["constant"]) == pytest.approx(top_share)
+    assert fmean(score_nulls(tasks, "exact")["constant"]) == pytest.approx(top_share)
 
 
-def test_null_scores_best_at_the_primary_give_one_constant_answer_for_all_measures() -> None:
-    """A report's constant is one answer: its recall is not that of naming everything."""
-    golds = [{"a": 1.0}, {"a": 1.0}, {"b": 1.0, "c": 1.0}]
-    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
-    exact, recall = parse_measure("exact"), parse_measure("recall")
-
-    scores = null_scores(tasks, recall, k=0, items=CORPUS, change_counts={}, best_at=exact)
-
-    assert scores["constant"] == (1.0, 1.0, 0.0)
-
-
-def test_null_scores_with_another_measure_to_be_best_at_scores_one_answer_by_all() -> None:
-    """In a report the constant answer is chosen once, for the primary measure."""
+def test_constant_is_one_answer_at_the_primary_whatever_is_measured_of_it() -> None:
+    """Its recall is not that of naming everything, and its reciprocal ranks are of one list."""
+    sets = [{"a": 1.0}, {"a": 1.0}, {"b": 1.0, "c": 1.0}]
+    tasks = [make_task(number, gold, "set") for number, gold in enumerate(sets)]
+    assert score_nulls(tasks, "recall", primary="exact")["constant"] == [1.0, 1.0, 0.0]
     tasks = [make_task(0, {"a": 1.0}), make_task(1, {"b": 1.0}), make_task(2, {"b": 1.0})]
-    hit, mrr = parse_measure("hit@1"), parse_measure("mrr@2")
-    scores = null_scores(tasks, mrr, k=2, items=CORPUS, change_counts={}, best_at=hit)
-    assert constant_answer(tasks, hit, k=2) == ("b", "a")
-    assert scores["constant"] == (0.5, 1.0, 1.0)
+    assert constant_answer(tasks, parse_measure("hit@1"), k=2) == ("b", "a")
+    scores = score_nulls(tasks, "mrr@2", primary="hit@1", k=2)
+    assert scores["constant"] == [0.5, 1.0, 1.0]

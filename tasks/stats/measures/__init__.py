@@ -1,53 +1,30 @@
 """Measures of one answer against the gold of one task, one measure a file.
 
 A measure is written as in the configuration: its name and, for a ranking, its cut-off (`hit@5`).
-`stability` compares the trials of one task and so is no measure of an answer (see
-`tasks.stats.stability`).
+To add one, write a file with its `Definition` and name it in `MEASURES`. `stability` compares the
+trials of one task and is no measure of an answer (see `tasks.stats.stability`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
 
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.records import AnswerKind
-from coldrun.tasks.stats.measures.exact import score_exact
-from coldrun.tasks.stats.measures.f1 import score_f1
-from coldrun.tasks.stats.measures.hit import score_hit
-from coldrun.tasks.stats.measures.mrr import score_mrr
-from coldrun.tasks.stats.measures.ndcg import score_ndcg
-from coldrun.tasks.stats.measures.precision import score_precision
-from coldrun.tasks.stats.measures.recall import score_recall
+from coldrun.tasks.stats.measures.definition import RANKING, Definition
+from coldrun.tasks.stats.measures.exact import EXACT
+from coldrun.tasks.stats.measures.f1 import F1
+from coldrun.tasks.stats.measures.hit import HIT
+from coldrun.tasks.stats.measures.mrr import MRR
+from coldrun.tasks.stats.measures.ndcg import NDCG
+from coldrun.tasks.stats.measures.precision import PRECISION
+from coldrun.tasks.stats.measures.recall import RECALL
 
-ScoreFunction = Callable[[Sequence[str], Mapping[str, float], int | None], float | None]
-
-
-@dataclass(frozen=True, slots=True)
-class _Definition:
-    score: ScoreFunction
-    cutoff: Literal["required", "optional", "none"]
-    is_binary: bool
-    plain_kinds: frozenset[AnswerKind]
-
-
-_RANKING: Final[frozenset[AnswerKind]] = frozenset({"ranking"})
-_SET: Final[frozenset[AnswerKind]] = frozenset({"set"})
-
-_DEFINITIONS: Final[dict[str, _Definition]] = {
-    "hit": _Definition(score_hit, "required", True, _RANKING),
-    "mrr": _Definition(score_mrr, "required", False, _RANKING),
-    "ndcg": _Definition(score_ndcg, "required", False, _RANKING),
-    "precision": _Definition(score_precision, "optional", False, _RANKING | _SET),
-    "recall": _Definition(score_recall, "optional", False, _RANKING | _SET),
-    "f1": _Definition(score_f1, "none", False, _RANKING | _SET),
-    "exact": _Definition(score_exact, "none", True, _SET),
+MEASURES: dict[str, Definition] = {
+    measure.name: measure for measure in (HIT, MRR, NDCG, PRECISION, RECALL, F1, EXACT)
 }
-
-KNOWN_MEASURES: Final = "hit@k, mrr@k, ndcg@k, precision, precision@k, recall, recall@k, f1, exact"
-"""How the measures are written, for messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +32,18 @@ class Measure:
     """One measure with its cut-off. Make it with `parse_measure`."""
 
     text: str
-    name: str
+    definition: Definition
     cutoff: int | None
 
     @property
-    def is_binary(self) -> bool:
-        """Whether each task scores 0 or 1 only."""
-        return _DEFINITIONS[self.name].is_binary
-
-    @property
-    def can_gate(self) -> bool:
-        """Whether a verdict may rest on it: recall cannot beat always-everything, so it may not."""
-        return self.name != "recall"
+    def name(self) -> str:
+        """The name without the cut-off."""
+        return self.definition.name
 
     @property
     def answer_kinds(self) -> frozenset[AnswerKind]:
         """The kinds of answer that it scores; with a cut-off, rankings only."""
-        return _RANKING if self.cutoff is not None else _DEFINITIONS[self.name].plain_kinds
+        return RANKING if self.cutoff is not None else self.definition.plain_kinds
 
     def score(self, items: Sequence[str], gold: Mapping[str, float]) -> float | None:
         """Score one answer.
@@ -85,7 +57,9 @@ class Measure:
             A value in [0, 1]. None when gold is empty and the measure is one of rankings, because
             empty-gold tasks go to set measures only.
         """
-        return _DEFINITIONS[self.name].score(items, gold, self.cutoff)
+        if not gold and "set" not in self.answer_kinds:
+            return None
+        return self.definition.score(items, gold, self.cutoff)
 
 
 def parse_measure(text: str) -> Measure:
@@ -97,14 +71,14 @@ def parse_measure(text: str) -> Measure:
     """
     match = re.fullmatch(r"([a-z0-9]+?)(?:@([1-9][0-9]*))?", text)
     name = match[1] if match else text.partition("@")[0]
-    definition = _DEFINITIONS.get(name)
+    definition = MEASURES.get(name)
     if definition is None:
         if name == "stability":
             raise ConfigError(
                 f"measure {text!r}: stability compares the trials of a task and is printed beside "
-                f"the scores, it cannot be measured per answer; measures are {KNOWN_MEASURES}"
+                f"the scores, it cannot be measured per answer; measures are {_list_measures()}"
             )
-        raise ConfigError(f"measure {text!r} is not known; measures are {KNOWN_MEASURES}")
+        raise ConfigError(f"measure {text!r} is not known; measures are {_list_measures()}")
     if match is None:
         raise ConfigError(
             f"measure {text!r}: the cut-off must be a whole number from 1, as in {name}@5"
@@ -114,7 +88,9 @@ def parse_measure(text: str) -> Measure:
         raise ConfigError(f"measure {text!r} needs a cut-off, as in {name}@5")
     if cutoff is not None and definition.cutoff == "none":
         raise ConfigError(f"measure {text!r}: {name} takes no cut-off; write {name!r}")
-    return Measure(text=text, name=name, cutoff=cutoff)
+    return Measure(text=text, definition=definition, cutoff=cutoff)
 
 
-__all__ = ["KNOWN_MEASURES", "Measure", "parse_measure"]
+def _list_measures() -> str:
+    written = {"required": "{0}@k", "optional": "{0}, {0}@k", "none": "{0}"}
+    return ", ".join(written[one.cutoff].format(name) for name, one in MEASURES.items())

@@ -1,6 +1,7 @@
 """hit@k: whether any gold item stands among the first k.
 
-Also called success@k and any@k. Binary, 0 or 1. Duplicates are removed before the cut.
+Also called success@k and any@k. Binary, 0 or 1. Duplicates are removed before the cut. The best
+constant list is a maximum cover, which is NP-hard; the null takes the greedy cover.
 
 Source: TREC `success_k`; `Success@k` of ir_measures, `hit_rate@k` of ranx.
 """
@@ -8,16 +9,31 @@ Source: TREC `success_k`; `Success@k` of ir_measures, `hit_rate@k` of ranx.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import comb
 
-from coldrun.tasks.stats.measures.ranks import cut_items, find_first_rank
+from coldrun.tasks.stats.measures.definition import (
+    Definition,
+    RandomDraw,
+    cut_items,
+    find_first_rank,
+)
 
 
-def score_hit(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float | None:
-    """Score 1.0 when a gold item is in the first `cutoff` distinct items, else 0.0.
-
-    Returns:
-        None when gold is empty: empty-gold tasks go to set measures only.
-    """
-    if not gold:
-        return None
+def score_hit(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
+    """Score 1.0 when a gold item is in the first `cutoff` distinct items, else 0.0."""
     return 0.0 if find_first_rank(cut_items(items, cutoff), gold) is None else 1.0
+
+
+def _expect_random(draw: RandomDraw) -> float:
+    ways = comb(draw.items, draw.drawn)
+    return 1.0 - comb(draw.items - len(draw.known), draw.drawn) / ways
+
+
+HIT = Definition(
+    name="hit",
+    score=score_hit,
+    expect_random=_expect_random,
+    cutoff="required",
+    is_binary=True,
+    sum_over_answers=lambda table, answers, _: table.sum_best_ranks(answers, is_reciprocal=False),
+)

@@ -2,7 +2,8 @@
 
 The mean over tasks is the mean reciprocal rank. A value without its cut-off cannot be compared:
 the cut-off is always stored and printed. Ranks come from the order of the answer alone; scores
-that an arm reports are not read, so the tie rules of the libraries never apply.
+that an arm reports are not read, so the tie rules of the libraries never apply. The null takes the
+greedy cover as the best constant list.
 
 Source: Voorhees 1999, TREC-8 question answering track; `RR@k` of ir_measures, `mrr@k` of ranx.
 """
@@ -11,16 +12,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from coldrun.tasks.stats.measures.ranks import cut_items, find_first_rank
+from coldrun.tasks.stats.measures.definition import (
+    Definition,
+    RandomDraw,
+    cut_items,
+    find_first_rank,
+)
 
 
-def score_mrr(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float | None:
-    """Score 1/rank of the first gold item within `cutoff` distinct items, else 0.0.
-
-    Returns:
-        None when gold is empty: empty-gold tasks go to set measures only.
-    """
-    if not gold:
-        return None
+def score_mrr(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
+    """Score 1/rank of the first gold item within `cutoff` distinct items, else 0.0."""
     rank = find_first_rank(cut_items(items, cutoff), gold)
     return 0.0 if rank is None else 1.0 / rank
+
+
+def _expect_random(draw: RandomDraw) -> float:
+    """The mean 1/rank of the first gold item in a random order."""
+    total, survival = 0.0, 1.0
+    known = len(draw.known)
+    if known == 0:
+        return 0.0
+    for rank in range(1, min(draw.drawn, draw.items - known + 1) + 1):
+        share = known / (draw.items - rank + 1)
+        total += survival * share / rank
+        survival *= 1.0 - share
+    return total
+
+
+MRR = Definition(
+    name="mrr",
+    score=score_mrr,
+    expect_random=_expect_random,
+    cutoff="required",
+    sum_over_answers=lambda table, answers, _: table.sum_best_ranks(answers, is_reciprocal=True),
+)

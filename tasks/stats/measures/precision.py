@@ -10,23 +10,62 @@ Source: van Rijsbergen 1979; the rule for empty sets is that of SQuAD 2.0 (Rajpu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from coldrun.tasks.stats.measures.ranks import cut_items
+from coldrun.tasks.stats.measures.definition import (
+    RANKING,
+    SET,
+    Definition,
+    RandomDraw,
+    cut_items,
+    score_empties,
+)
+
+if TYPE_CHECKING:
+    from coldrun.tasks.stats.gold_table import GoldTable
+    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
-def score_precision(
-    items: Sequence[str], gold: Mapping[str, float], cutoff: int | None
-) -> float | None:
-    """Score the gold items found, divided by `cutoff`, or by the answer's size without one.
-
-    Returns:
-        A value in [0, 1]; None for empty gold with a cut-off, which is a ranking measure.
-    """
+def score_precision(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
+    """Score the gold items found, divided by `cutoff`, or by the answer's size without one."""
     if cutoff is not None:
-        if not gold:
-            return None
         return sum(item in gold for item in cut_items(items, cutoff)) / cutoff
     answered = set(items)
-    if not answered or not gold:
-        return float(not answered and not gold)
+    if (empty := score_empties(answered, gold)) is not None:
+        return empty
     return len(answered & gold.keys()) / len(answered)
+
+
+def _expect_random(draw: RandomDraw) -> float:
+    if draw.cutoff is not None:
+        return draw.found / draw.cutoff
+    if (empty := score_empties(range(draw.drawn), draw.gold)) is not None:
+        return empty
+    return draw.found / draw.drawn
+
+
+def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
+    """The commonest items; without a cut-off one of them, or nothing where that is likelier."""
+    frequency = table.sum_rows(1.0)
+    ranked = table.rank_by_weight(frequency)
+    if cutoff is not None:
+        return ranked[:size]
+    best = ranked[: min(1, size)]
+    return best if float(frequency[best].sum()) > table.empties else []
+
+
+def _sum_over_answers(
+    table: GoldTable, answers: Sequence[Sequence[str]], cutoff: int | None
+) -> FloatArray:
+    return table.sum_overlaps(answers, lambda sizes: 1.0 / (cutoff or sizes.clip(1.0)))
+
+
+PRECISION = Definition(
+    name="precision",
+    score=score_precision,
+    expect_random=_expect_random,
+    cutoff="optional",
+    plain_kinds=RANKING | SET,
+    choose_constant=_choose_constant,
+    sum_over_answers=_sum_over_answers,
+)

@@ -9,21 +9,59 @@ Source: van Rijsbergen 1979; the rule for empty sets is that of SQuAD 2.0 (Rajpu
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from coldrun.tasks.stats.measures.ranks import cut_items
+from coldrun.tasks.stats.measures.definition import (
+    RANKING,
+    SET,
+    Definition,
+    RandomDraw,
+    cut_items,
+    score_empties,
+)
+
+if TYPE_CHECKING:
+    from coldrun.tasks.stats.gold_table import GoldTable
+    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
-def score_recall(
-    items: Sequence[str], gold: Mapping[str, float], cutoff: int | None
-) -> float | None:
-    """Score the gold items found within `cutoff` distinct items, divided by all gold items.
-
-    Returns:
-        A value in [0, 1]; None for empty gold with a cut-off, which is a ranking measure.
-    """
-    if cutoff is not None and not gold:
-        return None
-    answered = set(items) if cutoff is None else set(cut_items(items, cutoff))
-    if not answered or not gold:
-        return float(not answered and not gold)
+def score_recall(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
+    """Score the gold items found within `cutoff` distinct items, divided by all gold items."""
+    answered = set(cut_items(items, cutoff))
+    if (empty := score_empties(answered, gold)) is not None:
+        return empty
     return len(answered & gold.keys()) / len(gold)
+
+
+def _expect_random(draw: RandomDraw) -> float:
+    if (empty := score_empties(range(draw.drawn), draw.gold)) is not None:
+        return empty
+    return draw.found / len(draw.gold)
+
+
+def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
+    """The items of the largest mean share of gold, or nothing where that is right more often."""
+    weights = table.sum_rows(1.0 / table.sizes.clip(1.0))
+    best = table.rank_by_weight(weights)[:size]
+    if cutoff is None and float(weights[best].sum()) <= table.empties:
+        return []
+    return best
+
+
+def _sum_over_answers(
+    table: GoldTable, answers: Sequence[Sequence[str]], _: int | None
+) -> FloatArray:
+    totals: FloatArray = table.sum_overlaps(answers, lambda _: 1.0) / table.sizes.clip(1.0)
+    return totals
+
+
+RECALL = Definition(
+    name="recall",
+    score=score_recall,
+    expect_random=_expect_random,
+    cutoff="optional",
+    plain_kinds=RANKING | SET,
+    can_gate=False,
+    choose_constant=_choose_constant,
+    sum_over_answers=_sum_over_answers,
+)

@@ -7,20 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.lib.errors import ConfigError
-from coldrun.tasks.stats.gate import (
-    GATE_ALPHA,
-    Judgement,
-    judge_candidate,
-    judge_gate,
-    p_by_overlap,
-    pair_scores,
-    require_gating,
-)
-from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.paired import exact_paired_p
-
-HIT = parse_measure("hit@5")
+from coldrun.tasks.judge.gate_model import GatePart
+from coldrun.tasks.judge.gates import adjust_gates, judge_candidate, judge_gate, pair_scores
+from coldrun.tasks.stats.paired import GATE_ALPHA, exact_paired_p
 
 
 def hits(count: int, n: int = 40) -> np.ndarray:
@@ -28,17 +17,19 @@ def hits(count: int, n: int = 40) -> np.ndarray:
     return (np.arange(n) < count).astype(np.float64)
 
 
-def judge(scores: np.ndarray, *, margin: float = 1, **nulls: np.ndarray) -> Judgement:
+def judge(scores: np.ndarray, *, margin: float = 1, **nulls: np.ndarray) -> GatePart:
     """Judge a candidate without rivals."""
-    return judge_candidate(scores, measure=HIT, nulls=nulls, rivals={}, margin_tasks=margin, seed=0)
+    return judge_candidate(
+        "tool", scores, measure="hit@5", nulls=nulls, rivals={}, margin_tasks=margin, seed=0
+    )
 
 
 def test_judge_better_than_every_null_beats_them() -> None:
     """Six more than the best null, none fewer, is the least that passes."""
     found = judge(hits(16), empty=hits(0), constant=hits(10))
     assert found.outcome == "beats_nulls"
-    assert found.p == exact_paired_p(6, 0)
-    assert [pairing.up for pairing in found.against] == [16, 6]
+    assert [(part.up, part.p) for part in found.against] == [(16, 0.5**16), (6, 0.5**6)]
+    assert (found.against[1].value, found.against[1].difference) == (0.25, 0.15)
 
 
 def test_judge_five_more_than_a_null_is_inconclusive() -> None:
@@ -53,7 +44,7 @@ def test_judge_equal_to_a_null_measured_nothing() -> None:
     found = judge(hits(10), empty=hits(0), constant=hits(10))
     assert found.outcome == "measured_nothing"
     assert found.reason == "not better than constant (+0 tasks)"
-    assert found.p == 1.0
+    assert found.against[1].p == 1.0
 
 
 def test_judge_worse_than_one_null_measured_nothing() -> None:
@@ -88,35 +79,20 @@ def test_judge_with_rounding_in_the_scores_is_no_difference() -> None:
 def test_judge_names_every_control_that_scores_more() -> None:
     """A candidate may beat the nulls and lose to grep, and both are said with counts."""
     found = judge_candidate(
+        "tool",
         hits(13),
-        measure=HIT,
-        nulls={"constant": hits(2)},
-        rivals={"search": hits(13), "grep": hits(19)},
+        measure="hit@5",
+        nulls={"constant": hits(2), "permuted:tool": hits(1), "permuted:other": hits(39)},
+        rivals={"search": ("control", hits(13)), "grep": ("floor", hits(19))},
         margin_tasks=1,
         seed=0,
     )
     assert found.outcome == "beats_nulls"
-    assert found.beaten_by == ("grep",)
+    assert found.beaten_by == ["grep"]
+    assert [part.arm for part in found.against] == ["constant", "permuted:tool"]
     grep = found.compared[1]
-    assert (grep.total, grep.other_total, grep.tasks) == (13.0, 19.0, 40)
+    assert (grep.role, grep.value, grep.difference) == ("floor", 19 / 40, -6 / 40)
     assert (grep.up, grep.down, grep.p) == (0, 6, 1.0)
-
-
-def test_judge_by_recall_is_refused() -> None:
-    """Always-everything has recall 1, so no candidate could pass and no one should try."""
-    for text in ("recall", "recall@5"):
-        with pytest.raises(ConfigError, match="cannot be the primary measure"):
-            require_gating(parse_measure(text))
-    require_gating(HIT)
-    with pytest.raises(ConfigError, match="always-everything"):
-        judge_candidate(
-            hits(3),
-            measure=parse_measure("recall"),
-            nulls={"empty": hits(0)},
-            rivals={},
-            margin_tasks=1,
-            seed=0,
-        )
 
 
 def test_judge_without_a_null_raises() -> None:
@@ -128,7 +104,7 @@ def test_judge_without_a_null_raises() -> None:
 def test_pair_scores_of_different_tasks_raises() -> None:
     """Pairing needs the same tasks."""
     with pytest.raises(ValueError, match="same tasks, at least one: got 3, and 4 of grep"):
-        pair_scores(hits(1, 3), hits(1, 4), other="grep", is_expectation=False, seed=0)
+        pair_scores(hits(1, 3), {"grep": ("floor", hits(1, 4))}, seed=0)
 
 
 @given(
@@ -149,7 +125,11 @@ def test_judge_of_binary_scores_follows_the_exact_test(
     assert judge(first, margin=margin, constant=second).outcome == expected
 
 
-def test_p_by_overlap_lists_every_table_that_two_totals_allow() -> None:
-    """From as little overlap as fits to as much as there is."""
-    assert list(p_by_overlap(20, hits=12, other_hits=3)) == [(12, 3), (11, 2), (10, 1), (9, 0)]
-    assert list(p_by_overlap(20, hits=16, other_hits=19)) == [(1, 4), (0, 3)]
+def test_holm_is_over_all_comparisons_of_all_gates() -> None:
+    """Of two candidates with two comparisons each, the smallest p counts four times."""
+    gates = [judge(hits(count), empty=hits(0), constant=hits(10)) for count in (16, 18)]
+    first, second = adjust_gates(gates)
+    ps = [part.p for gate in gates for part in gate.against]
+    assert second.against[0].holm_p == pytest.approx(4 * min(ps))
+    assert first.against[1].holm_p == max(ps)
+    assert first.outcome == gates[0].outcome

@@ -7,10 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.stats.effects import describe_effect, split_effect
+from coldrun.tasks.judge.attribution import describe_effect
+from coldrun.tasks.stats.intervals import bonett_price_interval
 from coldrun.tasks.stats.paired import exact_paired_two_sided_p
-from coldrun.tasks.stats.paired_intervals import bonett_price_interval
-from coldrun.tasks.stats.transitions import compare_outcomes
 
 OUTCOMES = st.lists(st.tuples(st.booleans(), st.booleans(), st.booleans()), min_size=1, max_size=40)
 
@@ -20,23 +19,26 @@ def test_describe_effect_by_hand() -> None:
     before = np.array([1, 1, 1, 1, 0, 1, 1, 1, 0, 0], float)
     after = np.array([1, 1, 1, 1, 1, 0, 0, 0, 0, 0], float)
 
-    found = describe_effect(before, after, seed=0)
+    found = describe_effect("all", before, after, seed=0)
 
     assert (found.kept, found.gained, found.regressed, found.residual) == (4, 1, 3, 2)
     assert found.difference == -0.2
     assert found.p == exact_paired_two_sided_p(1, 3) == 0.625
-    assert found.interval == bonett_price_interval(1, 3, 10)
+    expected = bonett_price_interval(1, 3, 10)
+    assert (found.low, found.high) == (expected.low, expected.high)
 
 
 def test_describe_effect_without_a_task_is_none() -> None:
     """Nothing is known, which is not 0."""
-    found = describe_effect(np.array([]), np.array([]), seed=0)
-    assert (found.n, found.difference, found.interval, found.p) == (0, None, None, None)
+    found = describe_effect("all", np.array([]), np.array([]), seed=0)
+    assert (found.n, found.difference, found.low, found.p) == (0, None, None, None)
 
 
 def test_describe_effect_of_fractions_counts_what_moved() -> None:
     """A task that was right and got better is gained, and counted once."""
-    found = describe_effect(np.array([0.2, 0.5, 0.0, 1.0]), np.array([0.4, 0.5, 0.0, 0.5]), seed=0)
+    found = describe_effect(
+        "all", np.array([0.2, 0.5, 0.0, 1.0]), np.array([0.4, 0.5, 0.0, 0.5]), seed=0
+    )
     assert (found.kept, found.gained, found.regressed, found.residual) == (1, 1, 1, 1)
     assert found.difference == pytest.approx(-0.075)
 
@@ -44,34 +46,27 @@ def test_describe_effect_of_fractions_counts_what_moved() -> None:
 def test_describe_effect_of_other_tasks_is_refused() -> None:
     """Unpaired scores have no paired effect."""
     with pytest.raises(ValueError, match="paired arms need the same tasks: 2, 3"):
-        describe_effect(np.zeros(2), np.zeros(3), seed=0)
+        describe_effect("all", np.zeros(2), np.zeros(3), seed=0)
 
 
 @given(OUTCOMES)
-def test_describe_effect_agrees_with_transitions_and_its_strata_add_up(
+def test_describe_effect_counts_every_task_once_and_its_strata_add_up(
     rows: list[tuple[bool, bool, bool]],
 ) -> None:
-    """The same counts as `compare_outcomes`; used and unused tasks are all tasks, once each."""
+    """Against counts by hand; used and unused tasks are all tasks."""
     before, after = (np.array([row[place] for row in rows], float) for place in (0, 1))
-    is_used = [row[2] for row in rows]
+    is_used = np.array([row[2] for row in rows])
 
-    found = describe_effect(before, after, seed=0)
-    used, unused = split_effect(before, after, is_used, seed=0)
+    found = describe_effect("all", before, after, seed=0)
+    used = describe_effect("used", before[is_used], after[is_used], seed=0)
+    unused = describe_effect("unused", before[~is_used], after[~is_used], seed=0)
 
-    counts = compare_outcomes(
-        {str(place): score for place, score in enumerate(before)},
-        {str(place): score for place, score in enumerate(after)},
-    ).counts
-    names = ("kept", "gained", "regressed", "residual")
-    assert [getattr(found, name) for name in names] == [
-        counts.kept,
-        counts.gains,
-        counts.regressions,
-        counts.residual,
-    ]
-    assert sum(getattr(found, name) for name in names) == found.n == len(rows)
-    assert used.n == sum(is_used)
-    for name in ("n", *names):
+    pairs = [row[:2] for row in rows]
+    assert found.kept == pairs.count((True, True))
+    assert found.gained == pairs.count((False, True))
+    assert found.regressed == pairs.count((True, False))
+    assert found.residual == pairs.count((False, False))
+    for name in ("n", "kept", "gained", "regressed", "residual"):
         assert getattr(used, name) + getattr(unused, name) == getattr(found, name)
 
 
@@ -81,7 +76,7 @@ def test_describe_effect_of_float_dust_moves_nothing() -> None:
     after = np.array([(0.3 + 0.2 + 0.1) / 3, 1.0])
     assert before[0] != after[0]
 
-    effect = describe_effect(before, after, seed=1)
+    effect = describe_effect("all", before, after, seed=1)
 
     assert (effect.gained, effect.regressed, effect.kept) == (0, 0, 2)
     assert effect.difference == 0

@@ -1,0 +1,127 @@
+"""What the benchmarks share: evaluations and repositories made on the spot, CPU seconds, git."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import subprocess
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from coldrun.tasks.config import load_config
+from coldrun.tasks.freeze.freeze_panel import freeze_panel
+from coldrun.tasks.freeze.lock import EvaluationFiles
+from coldrun.tasks.freeze.write_panel import write_frozen
+from coldrun.tasks.mine.mine_panel import mine_panel
+from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+
+PANEL = """\
+[panel]
+kind = "jsonl"
+file = "tasks.jsonl"
+answer = "set"
+
+[sample]
+rule = "all"
+"""
+
+INSTANT = """
+[[arm]]
+name = "instant"
+kind = "command"
+argv = ["{python}", "{adapter}"]
+adapter = "arm.py"
+"""
+
+ARM = """
+import json, sys
+KNOWN = None
+try:
+    KNOWN = open("known.txt").read().split()
+except OSError:
+    pass
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["type"] == "hello":
+        print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
+    elif message["type"] == "question":
+        words = [w for w in message["query"].split() if w.startswith("item-")]
+        words = [w for w in words if KNOWN is None or w in KNOWN]
+        print(json.dumps({"type": "answer", "id": message["id"], "paths": words}), flush=True)
+    else:
+        break
+"""
+"""Answers at once with the items that a question names and the product, if any, knows."""
+
+
+def make_evaluation(root: Path, config: str, questions: int) -> Evaluation:
+    """Freeze an evaluation with so many questions, each of which names its own gold."""
+    path = root / "evaluation" / "instant.toml"
+    path.parent.mkdir()
+    path.write_text(config)
+    (path.parent / "arm.py").write_text(ARM)
+    rows = (
+        {"id": f"t{number:06d}", "query": f"where is item-{number}", "gold": [f"item-{number}"]}
+        for number in range(questions)
+    )
+    (path.parent / "tasks.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    loaded = load_config(path)
+    mined = mine_panel(loaded.panel, config_dir=path.parent, scratch=root / "scratch")
+    files, frozen = EvaluationFiles(path), freeze_panel(loaded, mined)
+    write_frozen(files, frozen, force=False, had_runs=False, now="2026-01-01T00:00:00+00:00")
+    return load_evaluation(path, scratch=root / "scratch")
+
+
+def git(path: Path, *arguments: str, **options: Any) -> str:
+    """The output of a git command, read whole, without the user's configuration."""
+    identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
+    done = subprocess.run(
+        ["git", *identity, *arguments],
+        cwd=path,
+        check=True,
+        capture_output=True,
+        env=os.environ | {"GIT_CONFIG_GLOBAL": os.devnull, "LC_ALL": "C"},
+        **options,
+    )
+    return done.stdout.decode("utf-8", "replace").strip()
+
+
+def commit_all(path: Path, message: str) -> str:
+    """Commit all files of a work tree and give the commit's name."""
+    git(path, "add", "--all")
+    git(path, "commit", "--quiet", "-m", message)
+    return git(path, "rev-parse", "HEAD")
+
+
+def write_files(
+    path: Path, numbers: Iterable[int], source: random.Random, vocabulary: list[str]
+) -> None:
+    """Files of about ten kilobytes whose words are as unevenly spread as those of code."""
+    for number in numbers:
+        words = [
+            vocabulary[min(int(source.paretovariate(0.6)), len(vocabulary)) - 1]
+            for _ in range(1000)
+        ]
+        lines = [" = ".join(words[start : start + 8]) for start in range(0, len(words), 8)]
+        target = module_path(path, number)
+        target.parent.mkdir(exist_ok=True)
+        target.write_text("\n".join(lines) + "\n")
+
+
+def module_path(path: Path, number: int) -> Path:
+    """Where the file of a number lies."""
+    return path / f"package{number % 30}" / f"module{number}.py"
+
+
+def cpu_seconds() -> float:
+    """What this process and its ended children have used."""
+    return sum(
+        usage.ru_utime + usage.ru_stime
+        for usage in (
+            resource.getrusage(resource.RUSAGE_SELF),
+            resource.getrusage(resource.RUSAGE_CHILDREN),
+        )
+    )

@@ -1,1 +1,0 @@
-"""Cases that compute the vectors, one module per part of the method."""
