@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 
-from coldrun.tasks.config import NULL_NAMES, Config, PanelConfig, ProcessArm
+from coldrun.tasks.config import Config, PanelConfig, ProcessArm
 from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.records import NULL_NAMES
 from coldrun.tasks.stats.measures import parse_measure
 
 _MINED = frozenset({"base", "head", "query", "max_gold"})

@@ -11,6 +11,9 @@ AnswerKind = Literal["ranking", "set"]
 Role = Literal["candidate", "control", "floor", "null"]
 Provenance = Literal["mined", "imported", "human"]
 
+NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
+"""The null strategies, in the order in which reports show them."""
+
 DROP_REASONS = (
     "merge",
     "bot_author",
@@ -110,8 +113,8 @@ class Attempt:
     no part in the answer.
     """
 
-    number: int
-    status: Literal["ok", "infra"]
+    number: int = 1
+    status: Literal["ok", "infra"] = "ok"
     reason: str | None = None
     seconds: float = 0.0
     model: str | None = None

@@ -15,8 +15,7 @@ from coldrun.tasks.arms.artifacts import (
     describe_interpreter,
     find_binaries,
 )
-from coldrun.tasks.arms.service.variables import credential_variables
-from coldrun.tasks.config import ArmConfig, ProcessArm, ProductConfig, ServerArm
+from coldrun.tasks.config import ArmConfig, ProcessArm, ProductConfig
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.machine.file_digest import digest_path
 from coldrun.tasks.lib.machine.search_path import session_search_path
@@ -65,7 +64,7 @@ def arm_key_parts(
         artifacts.update({name: digest_path(Path(name)) for name in absolute_files(arm)})
         binaries = find_binaries(arm, point)
         environment = {
-            "env": {name: os.environ.get(name) for name in _deciding_variables(arm)},
+            "env": {name: os.environ.get(name) for name in arm.deciding_variables},
             "set_env": arm.set_env,
             "path": session_search_path(),
         }
@@ -78,15 +77,6 @@ def arm_key_parts(
         binaries=binaries,
         environment=hashlib.sha256(canonical_json(environment)).hexdigest(),
     )
-
-
-def _deciding_variables(arm: ProcessArm) -> tuple[str, ...]:
-    """The declared variables whose values can decide an answer: of an endpoint that coldrun does
-    not start, not those that only say who asks."""
-    if not isinstance(arm, ServerArm) or arm.runs_program:
-        return arm.env
-    credentials = credential_variables(arm)
-    return tuple(name for name in arm.env if name not in credentials)
 
 
 def _identify_point(point: Point) -> dict[str, str]:

@@ -20,9 +20,6 @@ from coldrun.tasks.stats.random_null import random_scores
 
 FloatArray = NDArray[np.float64]
 
-NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
-"""All nulls in the order of every report; `permuted` is one per candidate."""
-
 
 def null_scores(
     tasks: Sequence[Task],
@@ -96,7 +93,6 @@ def _score_everything(
 
 
 __all__ = [
-    "NULL_NAMES",
     "constant_answer",
     "most_changed_answer",
     "null_scores",

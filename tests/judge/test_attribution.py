@@ -6,8 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judge.test_costs import CHAT, MODEL, PRICES
-from tests.judge.test_report import printed
 
 from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart
@@ -17,6 +15,8 @@ from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.report.markdown import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
+from tests.judge.test_costs import CHAT, MODEL, PRICES
+from tests.judge.test_report import printed
 from tests.services import run_service
 
 FULL: dict[str, Any] = {

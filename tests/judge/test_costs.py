@@ -11,7 +11,6 @@ from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
-from tests.judge.test_report import printed
 
 from coldrun.tasks.config import load_prices
 from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart
@@ -29,6 +28,7 @@ from coldrun.tasks.report.cost_words import (
 from coldrun.tasks.report.markdown import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import WORDS, build_garden
+from tests.judge.test_report import printed
 from tests.services import SERVICE, Service, run_service
 
 PRICES = """\

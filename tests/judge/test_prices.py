@@ -6,11 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.judge.test_costs import PRICES, prepare
 
 from coldrun.tasks.config import load_prices
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import ConfigError
+from tests.judge.test_costs import PRICES, prepare
 
 WRONG = {
     "date": (PRICES.replace("date = 2026-11-30\n", ""), "`date` is missing"),

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.judge.test_report import printed
 
 from coldrun.tasks.config import parse_config
 from coldrun.tasks.judge.attribution_model import EffectPart, UsagePart
@@ -16,6 +15,7 @@ from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.report.markdown import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
+from tests.judge.test_report import printed
 
 AGENT = """
 # the agent searches for even items, and twice for every fourth; without search it gets the odd ones

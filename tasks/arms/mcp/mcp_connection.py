@@ -115,9 +115,7 @@ class ServerConnection:
         try:
             return ready.result(timeout_seconds)
         except concurrent.futures.TimeoutError:
-            raise ServerTimeoutError(
-                f"the session was not ready after {timeout_seconds:g} s"
-            ) from None
+            raise ServerTimeoutError(f"it was not ready after {timeout_seconds:g} s") from None
 
     def call(
         self, tool: str, arguments: Mapping[str, Any], *, timeout_seconds: float

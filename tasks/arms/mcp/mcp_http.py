@@ -22,15 +22,15 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
 from coldrun.tasks.arms.answer_text import shorten
+from coldrun.tasks.arms.driven_session import ENDED
 from coldrun.tasks.arms.mcp.mcp_connection import CALL_ERRORS, Streams
 from coldrun.tasks.arms.service.exchange import (
-    ENDED,
     describe_error,
     describe_status,
     redirect_target,
 )
+from coldrun.tasks.arms.service.http_settings import HttpSettings
 from coldrun.tasks.arms.service.own_server import ListeningServer
-from coldrun.tasks.arms.service.settings import HttpSettings
 
 SESSION_HEADER = "mcp-session-id"
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,10 +24,16 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
-from coldrun.tasks.arms.mcp.mcp_connection import ServerError, Streams
-from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
+from coldrun.tasks.arms.mcp.mcp_connection import ServerConnection, ServerError, Streams
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
+from coldrun.tasks.arms.templates import fill_text
+from coldrun.tasks.arms.workspace.isolation import PRIVATE_FOLDERS, session_environment
+from coldrun.tasks.lib.machine.child_process import describe_exit, end_strays, kill_group
 
 DRAIN_SECONDS = 0.2
+
+SAID = 300
+"""How much of what went wrong, and of what a server logged, stands in an error, in characters."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -192,3 +200,38 @@ async def _drain(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(DRAIN_SECONDS):
             while await process.stdout.read(1 << 16):
                 pass
+
+
+def list_tools(arm: McpArm) -> Mapping[str, Mapping[str, Any]]:
+    """The tools that a server over stdio has, each with the JSON schema of its arguments.
+
+    The server is started as in a session, with an empty folder in place of the corpus, and ended.
+
+    Raises:
+        ServerError: It did not start; the text ends with the last that it logged.
+    """
+    with tempfile.TemporaryDirectory(prefix="coldrun-") as name:
+        root = Path(name).resolve()
+        for folder in {"corpus", *PRIVATE_FOLDERS.values()}:
+            (root / folder).mkdir()
+        values = {"corpus": str(root / "corpus"), "python": sys.executable}
+        log = root / "stderr.log"
+        server = ServerConnection(
+            transport=StdioTransport(
+                argv=[fill_text(word, values) for word in arm.argv],
+                cwd=root / "corpus",
+                environment=session_environment(arm, root),
+                log=log,
+                max_line_bytes=arm.max_output_bytes,
+            ),
+            root=values["corpus"],
+        )
+        try:
+            return server.open(timeout_seconds=arm.startup_timeout_seconds).tools
+        except ServerError as error:
+            said = " ".join(log.read_text("utf-8", "replace").split()) if log.exists() else ""
+            reason = str(error)[:SAID]
+            raise ServerError(f"{reason}; it said …{said[-SAID:]}" if said else reason) from None
+        finally:
+            server.close()
+            end_strays(root / "home")

@@ -13,9 +13,9 @@ from typing import Any
 import httpx
 
 from coldrun.tasks.arms.answer_text import shorten
-from coldrun.tasks.arms.service.settings import HttpSettings
+from coldrun.tasks.arms.driven_session import ENDED
+from coldrun.tasks.arms.service.http_settings import HttpSettings
 
-ENDED = "the session was ended"
 EXCERPT_BYTES = 2000
 """What is read of the body of an answer that is none."""
 
@@ -65,7 +65,7 @@ class Exchanger:
         reason = None if posted.reason is None else self.settings.conceal(posted.reason)
         return replace(posted, reason=reason, seconds=time.monotonic() - began)
 
-    def abort(self) -> None:
+    def kill(self) -> None:
         """End the request in flight; those that follow fail at once."""
         with self._lock:
             self._is_aborted = True

@@ -40,8 +40,8 @@ _KINDS: dict[str, EntryKind] = {"120000": "symlink", "160000": "submodule"}
 class TreeEntry:
     """One entry of a tree, folders left out.
 
-    `path` is `raw_path` as text, by the rule of `tasks.lib.git.path_text`. `object_id` names a blob, or
-    the commit of a submodule.
+    `path` is `raw_path` as text, by the rule of `path_text`. `object_id` names a blob, or the
+    commit of a submodule.
     """
 
     path: str

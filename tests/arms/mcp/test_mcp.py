@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.mcp.mcp_session import open_mcp_session
-from coldrun.tasks.config import McpArm
-from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from tests.sessions import Lab, ask, is_gone, items
 
 SERVER = '''
@@ -97,7 +96,7 @@ def make_arm(lab: Lab, *arguments: str, **values: Any) -> McpArm:
 
 
 def open_server(lab: Lab, *arguments: str, **values: Any) -> Session:
-    return open_mcp_session(lab.context(make_arm(lab, *arguments, **values)))
+    return open_session(lab.context(make_arm(lab, *arguments, **values)))
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +118,7 @@ def test_server_is_prepared_and_asked(shared: Any) -> None:
     assert items(shared, reply) == ("src/a.py", "src/b.py")
     result = json.loads(reply.raw)
     assert result["structuredContent"]["limit"] == 5
-    assert result["structuredContent"]["home"].startswith(str(shared.inner.workspace.root))
+    assert result["structuredContent"]["home"].startswith(str(shared.workspace.root))
     (event,) = reply.events
     assert (event.name, event.position) == ("find", 0)
     assert event.returned_bytes == len(reply.raw)
@@ -272,17 +271,11 @@ def test_start_that_takes_long_can_be_ended(lab: Lab) -> None:
 
     began = time.monotonic()
     context = replace(lab.context(make_arm(lab, "--sleep")), on_starting=end_soon)
-    session = open_mcp_session(context)
+    session = open_session(context)
     assert ask(session).reason == "the session was ended"
     session.close()
     assert time.monotonic() - began < 8
     timers[0].join()
-
-
-def test_other_kind_of_arm_is_refused(lab: Lab) -> None:
-    """Only `mcp` arms can be opened."""
-    with pytest.raises(ConfigError, match="not `mcp`"):
-        open_mcp_session(lab.context(lab.arm()))
 
 
 @pytest.mark.network
@@ -301,7 +294,7 @@ def test_code_index_mcp_answers(lab: Lab) -> None:
         items="$.results[*].file",
         startup_timeout_seconds=300,
     )
-    session = open_mcp_session(lab.context(arm))
+    session = open_session(lab.context(arm))
     reply = ask(session, "b = 2")
     assert reply.status == "answered", reply.reason
     assert items(session, reply) == ("src/b.py",)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.mcp.mcp_session import open_mcp_session
-from coldrun.tasks.config import McpArm
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from tests.services import Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
 
@@ -165,7 +165,7 @@ def open_server(lab: Lab, url: str, **values: Any) -> Session:
         "timeout_seconds": 20,
         "startup_timeout_seconds": 20,
     }
-    return open_mcp_session(lab.context(McpArm(**{**defaults, **values})))
+    return open_session(lab.context(McpArm(**{**defaults, **values})))
 
 
 def test_remote_server_is_asked(lab: Lab, remote: Service) -> None:
@@ -247,7 +247,7 @@ def test_what_is_no_answer_is_infra_at_once(
         ("gone", "status 404 Not Found"),
         ("limited", "status 429 Too Many Requests, to be tried again after '7'"),
         ("moved", "status 307 Temporary Redirect, to http://localhost:1/mcp; if that is"),
-        ("slow", "the session was not ready after 0.8 s"),
+        ("slow", "the session did not start: it was not ready after 0.8 s"),
     ],
 )
 def test_server_that_refuses_gives_infra(

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.arms.command_arm import open_command_session
+from coldrun.tasks.arms.arm_kind import open_session
+from coldrun.tasks.arms.command.command_kind import CommandArm
 from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.config import CommandArm
 from coldrun.tasks.lib.errors import ConfigError, UsageError
 from coldrun.tasks.lib.records import Question
 from tests.sessions import Lab, ask, is_gone
@@ -78,7 +78,7 @@ def test_abstained_flag_or_empty_ranking_abstains(lab: Lab) -> None:
 def test_empty_set_is_an_answer(lab: Lab) -> None:
     """The empty set can be right, so it is no abstention unless the arm says so."""
     lab.adapter('answer = lambda q: {"items": []}')
-    session = open_command_session(lab.context(lab.arm(), answer="set"))
+    session = open_session(lab.context(lab.arm(), answer="set"))
     assert ask(session).status == "answered"
     session.close()
 
@@ -214,7 +214,7 @@ def test_events_and_trajectory_are_kept(lab: Lab) -> None:
         ("answer = lambda q: {'items': [{'file': 'a'}]}", "has no `path`"),
         ("answer = lambda q: {'items': [], 'usage': {'input_tokens': -1}}", "below 0"),
         ("answer = lambda q: {'items': ['/etc/passwd']}", "outside the corpus"),
-        ("answer = lambda q: {'items': ['../x']}", "no path in the corpus"),
+        ("answer = lambda q: {'items': ['../x']}", "not a path in the corpus"),
         ("answer = lambda q: os.write(1, b'\\xff\\xfe\\n') and None", "not UTF-8"),
     ],
 )
@@ -302,7 +302,7 @@ def test_retries_undeclared_are_not_made(lab: Lab) -> None:
 def test_program_missing_gives_infra_replies(lab: Lab) -> None:
     """A program that cannot be started is a failure of every answer, not an exception."""
     lab.adapter("")
-    session = open_command_session(lab.context(lab.arm(argv=("no-such-program",))))
+    session = open_session(lab.context(lab.arm(argv=("no-such-program",))))
     reply = ask(session)
     assert reply.status == "infra"
     assert "'no-such-program' cannot be started" in reply.reason
@@ -345,7 +345,7 @@ def test_stray_line_between_questions_restarts_the_session(lab: Lab) -> None:
         assert "src/b.py" in ask(session, name="q2").raw
         end = session.close()
     assert end.restarts == 1
-    assert any("nobody asked for" in warning for warning in end.warnings)
+    assert any("between questions" in warning for warning in end.warnings)
 
 
 def test_question_larger_than_a_pipe_is_sent_whole(lab: Lab) -> None:
@@ -430,7 +430,7 @@ def test_script_of_the_command_line_counts_as_declared(lab: Lab) -> None:
     """Without a product, relative words of the command line that name files are copied."""
     lab.adapter("", name="tools/run.py")
     arm = lab.arm(argv=("{python}", "tools/run.py"), adapter=None)
-    session = open_command_session(lab.context(arm))
+    session = open_session(lab.context(arm))
     assert ask(session).status == "answered"
     session.close()
 
@@ -438,7 +438,7 @@ def test_script_of_the_command_line_counts_as_declared(lab: Lab) -> None:
 def test_adapter_missing_is_a_configuration_error(lab: Lab) -> None:
     """A declared file that is not there is told before anything runs."""
     with pytest.raises(ConfigError, match=r"there is nothing at .*adapter\.py"):
-        open_command_session(lab.context(lab.arm()))
+        open_session(lab.context(lab.arm()))
     assert not list((lab.scratch / "sessions" / "run").iterdir())
 
 
@@ -447,7 +447,7 @@ def test_scratch_inside_a_repository_is_refused(lab: Lab) -> None:
     lab.adapter("")
     lab.commit_files("scratch", {"x": "y"})
     with pytest.raises(UsageError, match="lies inside the git repository"):
-        open_command_session(lab.context(lab.arm()))
+        open_session(lab.context(lab.arm()))
 
 
 def test_overhead_of_an_instant_answer_is_below_three_milliseconds(lab: Lab) -> None:
@@ -492,7 +492,7 @@ def test_task_with_its_own_base_is_asked_over_that_tree(lab: Lab) -> None:
             return {"items": [hello["corpus"] + "/src/a.py"], "stop_reason": json.dumps(found)}
         """
     )
-    session = open_command_session(lab.context(lab.arm(), corpus=corpus))
+    session = open_session(lab.context(lab.arm(), corpus=corpus))
     found = []
     for name in (None, later, later, base, None):
         question = Question(id="q", query="x", answer="ranking", k=5, seed=0, base=name)
@@ -522,7 +522,7 @@ def test_start_that_takes_long_can_be_ended(lab: Lab) -> None:
         timers[0].start()
 
     began = time.monotonic()
-    session = open_command_session(replace(lab.context(lab.arm()), on_starting=end_soon))
+    session = open_session(replace(lab.context(lab.arm()), on_starting=end_soon))
     assert ask(session).reason == "the session was ended"
     session.close()
     assert time.monotonic() - began < 5

@@ -12,11 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.arms.service.chat_arm import cut_listing, open_chat_session
+from coldrun.tasks.arms.service.chat_driver import cut_listing
+from coldrun.tasks.arms.service.chat_kind import ChatArm
 from coldrun.tasks.arms.service.chat_protocol import read_completion_usage
-from coldrun.tasks.config import ChatArm
 from coldrun.tasks.lib.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, items
@@ -102,7 +103,7 @@ def open_model(lab: Lab, url: str, **values: Any) -> Session:
         "prompt": "Which files? {query}",
         "timeout_seconds": 20,
     }
-    return open_chat_session(lab.context(ChatArm(**{**defaults, **values})))
+    return open_session(lab.context(ChatArm(**{**defaults, **values})))
 
 
 def test_direct_call_is_one_attempt_with_its_tokens(
@@ -313,15 +314,11 @@ def test_abort_ends_a_call_in_flight(lab: Lab, model: Service) -> None:
     timer.join()
 
 
-def test_missing_key_and_other_kinds_are_refused(
-    lab: Lab, model: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_key_is_refused(lab: Lab, model: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is asked."""
     monkeypatch.delenv("TINY_KEY", raising=False)
     with pytest.raises(ConfigError, match="TINY_KEY is not set"):
         open_model(lab, model.url, api_key_env="TINY_KEY")
-    with pytest.raises(ConfigError, match="not `chat`"):
-        open_chat_session(lab.context(lab.arm()))
 
 
 @pytest.mark.parametrize(

@@ -16,9 +16,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.service.http_arm import open_http_session
-from coldrun.tasks.config import HttpArm
+from coldrun.tasks.arms.service.http_kind import HttpArm
 from coldrun.tasks.lib.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
@@ -43,7 +43,7 @@ def make_arm(url: str, **values: Any) -> HttpArm:
 
 
 def open_service(lab: Lab, url: str, **values: Any) -> Session:
-    return open_http_session(lab.context(make_arm(url, **values)))
+    return open_session(lab.context(make_arm(url, **values)))
 
 
 def test_question_is_posted_and_items_are_read(lab: Lab, service: Service) -> None:
@@ -280,7 +280,7 @@ def test_server_of_its_own_is_started_and_ended(lab: Lab) -> None:
     assert items(session, ask(session, "a = 1")) == ("src/a.py",)
     assert ask(session, "die").reason == "the process ended with exit code 5"
     assert items(session, ask(session, "a = 1")) == ("src/a.py",)
-    pid = session.inner.endpoint._server.process.pid
+    pid = session.driver._server.process.pid
     assert session.close().restarts == 1
     assert is_gone(pid)
 
@@ -289,7 +289,7 @@ def test_server_of_its_own_that_hangs_is_started_again(lab: Lab) -> None:
     """What is stuck with one question does not answer the next."""
     lab.write("service.py", SERVICE)
     session: Any = open_service(lab, "http://127.0.0.1:{port}/", timeout_seconds=1.5, **LISTENING)
-    pid = session.inner.endpoint._server.process.pid
+    pid = session.driver._server.process.pid
     assert ask(session, "hang").reason == "timed out after 1.5 s"
     assert is_gone(pid)
     assert ask(session, "a = 1").status == "answered"
@@ -314,9 +314,3 @@ def test_server_that_does_not_come_up_gives_infra(
     assert reply.status == "infra"
     assert reason in reply.reason
     assert session.close().invalid == ()
-
-
-def test_other_kind_of_arm_is_refused(lab: Lab) -> None:
-    """Only `http` arms can be opened."""
-    with pytest.raises(ConfigError, match="not `http`"):
-        open_http_session(lab.context(lab.arm()))
