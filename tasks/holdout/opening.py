@@ -48,7 +48,7 @@ from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.judge.read_answer import read_answer
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
-from coldrun.tasks.lib.git.git_user import find_user
+from coldrun.tasks.lib.git.git_command import find_user
 from coldrun.tasks.lib.records import MinedPanel
 from coldrun.tasks.mine.mine_panel import find_range_end, mine_panel, with_repo
 from coldrun.tasks.run.execute import Progress

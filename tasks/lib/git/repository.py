@@ -24,6 +24,7 @@ from coldrun.tasks.lib.git.commit_log import (
 from coldrun.tasks.lib.git.git_command import (
     GitStream,
     describe_failure,
+    read_git,
     repository_options,
     run_git,
 )
@@ -297,9 +298,7 @@ class Repository:
         object_format = "sha1" if self._hex_length == 40 else "sha256"
         init = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}")
         with tempfile.TemporaryDirectory(prefix="coldrun-git-") as folder:
-            status, _, complaint = run_git([*init, folder])
-            if status != 0:
-                raise RepositoryError(describe_failure(init, status, complaint))
+            read_git([*init, folder])
             borrowed = os.fsencode(self._path_of("objects")) + b"\n"
             (Path(folder) / "objects" / "info" / "alternates").write_bytes(borrowed)
             yield repository_options(Path(folder), self._hex_length)
@@ -320,10 +319,7 @@ class Repository:
         return run_git([*self._options, *arguments], directory=self.git_dir)
 
     def _read(self, *arguments: str) -> bytes:
-        status, output, complaint = self._try(*arguments)
-        if status != 0:
-            raise RepositoryError(describe_failure(arguments, status, complaint))
-        return output
+        return read_git([*self._options, *arguments], directory=self.git_dir)
 
     def _unknown_revision(self, revision: str) -> RepositoryError:
         output = self._read("for-each-ref", "--format=%(refname)")
