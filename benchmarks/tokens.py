@@ -85,7 +85,8 @@ def load_seconds(repository: Repository, blobs: list[str], scratch: Path) -> flo
 
 def choose_corpora(repository: Repository) -> tuple[list[str], list[str]]:
     """The blobs of the newest commit, and of the last ancestor that still shares enough of them."""
-    newest, *ancestors = repository.first_parents(repository.resolve("HEAD").commit)
+    head = repository.resolve("HEAD").commit
+    newest, *ancestors = repository.stream_log([head], first_parent=True)
     first = second = list_blobs(repository, newest.tree)
     for ancestor in ancestors:
         blobs = list_blobs(repository, ancestor.tree)
@@ -108,7 +109,8 @@ def shared(first: list[str], second: list[str]) -> float:
 
 def shared_bytes(repository: Repository, first: list[str], second: list[str]) -> float:
     """The share of the second corpus's bytes that the first has."""
-    sizes = repository.blob_sizes(second)
+    contents = ObjectReader(repository.git_dir).read_blobs(second)
+    sizes = {blob: len(content or b"") for blob, content in contents}
     return sum(sizes[blob] for blob in set(first) & set(second)) / sum(sizes.values())
 
 

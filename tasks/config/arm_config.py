@@ -240,11 +240,11 @@ def _read_arm(value: Any) -> Any:
         return value
     kinds = ", ".join(ARM_KINDS)
     if "kind" not in value:
-        raise PydanticCustomError("no_kind", "needs a `kind`: {kinds}", {"kinds": kinds})
+        raise PydanticCustomError("no_kind", " needs a `kind`: {kinds}", {"kinds": kinds})
     if value["kind"] not in ARM_KINDS:
         raise PydanticCustomError(
             "no_kind",
-            "kind {found} is not one of {kinds}",
+            ": kind {found} is not one of {kinds}",
             {"found": repr(value["kind"]), "kinds": kinds},
         )
     return find_kind(value["kind"]).settings.model_validate(value)

@@ -100,7 +100,7 @@ def _describe_errors(
             case "missing":
                 yield f"`{name}` is missing"
             case "no_kind":
-                yield f"`{name}`: {problem['msg']}"
+                yield f"`{name}`{problem['msg']}"
             case "value_error":
                 message = problem["msg"].removeprefix("Value error, ")
                 yield f"`{name}`: {message}" if name else message

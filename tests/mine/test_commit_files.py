@@ -11,7 +11,6 @@ from coldrun.tasks.lib.errors import PanelError, RepositoryError
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import DROP_REASONS, GoldItem, Revision
 from coldrun.tasks.mine.candidates import is_bot, make_task_id
-from coldrun.tasks.mine.commit_files import check_solvable
 
 BODY = "".join(f"line {at}\n" for at in range(40))
 
@@ -324,18 +323,6 @@ def test_mine_bad_exclusion_pattern_is_a_clear_error(new_repository, mine):
     made.commit("two", {"a": "2"})
     with pytest.raises(PanelError, match="exclude_gold"):
         mine(made, base=base, exclude_gold=("!",))
-
-
-def test_check_solvable_empty_panel_says_why(new_repository, mine):
-    """Without a task, the reasons are the message."""
-    made = new_repository()
-    base = made.commit("start", {"a": "1"})
-    made.commit("new file", {"b": "1"})
-    with pytest.raises(PanelError, match=r"of 1 candidate none.*created_after_base 1"):
-        check_solvable(mine(made, base=base))
-    made.commit("old file", {"a": "2"})
-    panel = mine(made, base=base)
-    assert check_solvable(panel) is panel
 
 
 def test_panel_config_last_needs_parent_base():

@@ -113,7 +113,6 @@ class Workspace:
             invalid, warnings = describe_drift(
                 inspect_copy(self.corpus), allowed_writes=allowed_writes
             )
-            _release(self.corpus.locks)
         if self.point is not None:
             changed, added = describe_use(self.point)
             invalid, warnings = (*invalid, *changed), (*warnings, *added)

@@ -161,41 +161,10 @@ class Repository:
             raise RepositoryError(describe_failure(("merge-base",), status, complaint))
         return output.decode("ascii").strip() or None
 
-    def first_parents(self, head: str, *, base: str | None = None) -> tuple[Revision, ...]:
-        """The first-parent chain of `head`, newest first, down to but without `base`."""
-        arguments = ["log", "--first-parent", "--no-color", "--format=tformat:%H %T", head]
-        if base is not None:
-            arguments.append(f"^{base}")
-        lines = self._read(*arguments, "--").decode("ascii").splitlines()
-        pairs = (line.split() for line in lines)
-        return tuple(Revision(commit=commit, tree=tree) for commit, tree in pairs)
-
     def list_tree(self, tree: str) -> tuple[TreeEntry, ...]:
         """Files, symbolic links and submodules below `tree`, in git's order (by bytes of path)."""
         output = self._read("ls-tree", "-r", "-z", "--full-tree", tree)
         return tuple(_parse_tree_line(line) for line in output.split(b"\0") if line)
-
-    def read_blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """The contents of blobs, in the order of `ids`, from one process.
-
-        Raises:
-            RepositoryError: An object is missing.
-        """
-        with self._batch("--batch", ids) as stream:
-            for line in iter(stream.stdout.readline, b""):
-                object_id, size = _parse_batch_line(line)
-                content = stream.stdout.read(size)
-                stream.stdout.read(1)
-                yield object_id, content
-
-    def blob_sizes(self, ids: Iterable[str]) -> dict[str, int]:
-        """The sizes of blobs in bytes, from one process.
-
-        Raises:
-            RepositoryError: An object is missing.
-        """
-        with self._batch("--batch-check", ids) as stream:
-            return dict(_parse_batch_line(line) for line in stream.stdout)
 
     def stream_log(
         self,
@@ -308,10 +277,6 @@ class Repository:
         found = self._read("rev-parse", "--path-format=absolute", "--git-path", name)
         return Path(os.fsdecode(found).removesuffix("\n"))
 
-    def _batch(self, option: str, ids: Iterable[str]) -> GitStream:
-        lines = [f"{object_id}\n".encode("ascii") for object_id in ids]
-        return self._stream(["cat-file", option, "--buffer"], stdin=lines)
-
     def _stream(self, arguments: Sequence[str], stdin: Iterable[bytes] | None = None) -> GitStream:
         return GitStream([*self._options, *arguments], directory=self.git_dir, stdin=stdin)
 
@@ -338,12 +303,3 @@ def _parse_tree_line(line: bytes) -> TreeEntry:
     meta, _, raw_path = line.partition(b"\t")
     mode, _, object_id = meta.decode("ascii").split(" ")
     return TreeEntry(encode_path(raw_path), raw_path, mode, _KINDS.get(mode, "file"), object_id)
-
-
-def _parse_batch_line(line: bytes) -> tuple[str, int]:
-    object_id, *found = line.decode("ascii", "replace").split()
-    if len(found) != 2:
-        raise RepositoryError(
-            f"object {object_id} is missing from the repository; run `git fsck` and fetch it again"
-        )
-    return object_id, int(found[1])
