@@ -287,20 +287,6 @@ def test_server_killed_in_mid_answer_is_infra(lab: Lab, tmp_path: Path, number: 
         timer.join()
 
 
-def test_abort_ends_a_question_in_flight(lab: Lab, remote: Service) -> None:
-    """Another thread can end a session at once."""
-    session = open_server(lab, f"{remote.url}/mcp", timeout_seconds=60, retries=2)
-    timer = threading.Timer(0.4, session.abort)
-    timer.start()
-    began = time.monotonic()
-    reply = ask(session, "hang")
-    assert (reply.status, reply.reason) == ("infra", "the session was ended")
-    assert len(reply.attempts) == 1
-    session.close()
-    assert time.monotonic() - began < 5
-    timer.join()
-
-
 def test_server_of_its_own_listens_on_a_free_port(lab: Lab) -> None:
     """With `argv` and {port} the server is coldrun's: started, started again, and ended."""
     lab.write("server.py", SERVER)

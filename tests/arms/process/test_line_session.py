@@ -4,19 +4,12 @@ from __future__ import annotations
 
 import json
 import os
-import threading
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from coldrun.tasks.arms.arm_kind import open_session
-from coldrun.tasks.arms.command.command_kind import CommandArm
-from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.lib.errors import ConfigError, UsageError
-from coldrun.tasks.lib.records import Question
 from tests.sessions import Lab, ask, is_gone
 
 
@@ -103,12 +96,6 @@ def test_crash_is_infra_and_only_the_question_in_flight_is_lost(lab: Lab) -> Non
     assert end.restarts == 1
     assert end.log is not None
     assert "boom" in end.log
-
-
-def test_killed_by_signal_names_the_signal(lab: Lab) -> None:
-    """A death by signal is told as such."""
-    with lab.session("answer = lambda q: os.kill(os.getpid(), 11)") as session:
-        assert ask(session).reason == "the process was ended by signal SIGSEGV"
 
 
 def test_stderr_excerpt_is_of_this_question_alone(lab: Lab) -> None:
@@ -274,64 +261,6 @@ def test_found_code_about_timeouts_is_an_answer(lab: Lab) -> None:
         assert ask(session, "fix: request timed out").status == "answered"
 
 
-def test_retries_are_attempts(lab: Lab) -> None:
-    """A declared retry is made, and the failure before it stays in the record."""
-    body = """
-    import pathlib
-    def answer(q):
-        mark = pathlib.Path(os.environ["TMPDIR"], "tried")
-        if not mark.exists():
-            mark.touch()
-            os._exit(9)
-        return {"items": ["src/a.py"]}
-    """
-    with lab.session(body, retries=2) as session:
-        reply = ask(session)
-        assert reply.status == "answered"
-        assert [(a.number, a.status) for a in reply.attempts] == [(1, "infra"), (2, "ok")]
-        assert reply.attempts[0].reason == "the process ended with exit code 9"
-        assert reply.seconds == pytest.approx(sum(a.seconds for a in reply.attempts))
-
-
-def test_retries_undeclared_are_not_made(lab: Lab) -> None:
-    """Without `retries` a failure is final."""
-    with lab.session("answer = lambda q: os._exit(1)") as session:
-        assert len(ask(session).attempts) == 1
-
-
-def test_program_missing_gives_infra_replies(lab: Lab) -> None:
-    """A program that cannot be started is a failure of every answer, not an exception."""
-    lab.adapter("")
-    session = open_session(lab.context(lab.arm(argv=("no-such-program",))))
-    reply = ask(session)
-    assert reply.status == "infra"
-    assert "'no-such-program' cannot be started" in reply.reason
-    session.close()
-
-
-def test_start_that_keeps_failing_is_given_up(lab: Lab) -> None:
-    """After three failed starts in a row nobody waits for a fourth."""
-    with lab.session("sys.exit(4)") as session:
-        replies = [ask(session, name=str(number)) for number in range(4)]
-        assert all(reply.status == "infra" for reply in replies)
-        assert "exit code 4" in replies[0].reason
-        assert "(3 times; given up)" in replies[3].reason
-
-
-def test_start_that_hangs_times_out(lab: Lab) -> None:
-    """A session that is never ready fails after its own limit."""
-    with lab.session("time.sleep(60)", startup_timeout_seconds=0.3) as session:
-        assert "was not ready after 0.3 s" in ask(session).reason
-
-
-def test_start_that_prints_a_banner_says_where_logs_go(lab: Lab) -> None:
-    """Text on stdout before the protocol is refused with advice."""
-    with lab.session("print('Welcome!', flush=True)") as session:
-        reason = ask(session).reason
-        assert "'Welcome!'" in reason
-        assert "write logs to stderr" in reason
-
-
 def test_stray_line_between_questions_restarts_the_session(lab: Lab) -> None:
     """Output that nobody asked for must not be taken for the next answer."""
     body = """
@@ -357,30 +286,6 @@ def test_question_larger_than_a_pipe_is_sent_whole(lab: Lab) -> None:
     """
     with lab.session(body) as session:
         assert ask(session, "x" * 500_000).stop_reason == "500000"
-
-
-def test_abort_ends_a_question_in_flight(lab: Lab) -> None:
-    """Another thread can end a session that waits for an answer, at once."""
-    body = "answer = lambda q: time.sleep(60)"
-    with lab.session(body, retries=3, timeout_seconds=60) as session:
-        timer = threading.Timer(0.3, session.abort)
-        timer.start()
-        began = time.monotonic()
-        reply = ask(session)
-        assert reply.status == "infra"
-        assert len(reply.attempts) == 1
-        assert ask(session).reason == "the session was ended"
-        session.close()
-        assert time.monotonic() - began < 5
-        timer.join()
-
-
-def test_close_removes_every_folder_and_may_be_called_twice(lab: Lab) -> None:
-    """Nothing of a session stays in the scratch folder."""
-    with lab.session() as session:
-        first = session.close()
-        assert session.close() == first
-    assert [path for path in (lab.scratch / "sessions").rglob("*") if path.name != "run"] == []
 
 
 def test_environment_holds_declared_variables_alone(
@@ -435,21 +340,6 @@ def test_script_of_the_command_line_counts_as_declared(lab: Lab) -> None:
     session.close()
 
 
-def test_adapter_missing_is_a_configuration_error(lab: Lab) -> None:
-    """A declared file that is not there is told before anything runs."""
-    with pytest.raises(ConfigError, match=r"there is nothing at .*adapter\.py"):
-        open_session(lab.context(lab.arm()))
-    assert not list((lab.scratch / "sessions" / "run").iterdir())
-
-
-def test_scratch_inside_a_repository_is_refused(lab: Lab) -> None:
-    """A corpus below a repository would let git find that repository."""
-    lab.adapter("")
-    lab.commit_files("scratch", {"x": "y"})
-    with pytest.raises(UsageError, match="lies inside the git repository"):
-        open_session(lab.context(lab.arm()))
-
-
 def test_overhead_of_an_instant_answer_is_below_three_milliseconds(lab: Lab) -> None:
     """Asking costs next to nothing beside what a tool takes."""
     with lab.session() as session:
@@ -460,70 +350,3 @@ def test_overhead_of_an_instant_answer_is_below_three_milliseconds(lab: Lab) -> 
             ask(session, name=str(number))
             times.append(time.perf_counter() - began)
     assert sorted(times)[150] < 0.003
-
-
-def test_parse_reads_what_the_session_kept(lab: Lab) -> None:
-    """The raw line and the corpus folder are enough to score later."""
-    body = """
-    answer = lambda q: {"items": [hello["corpus"] + "/src/b.py", "./src/a.py", "src\\\\a.py"]}
-    """
-    with lab.session(body) as session:
-        reply = ask(session)
-        corpus_dir = session.start.corpus_dir
-    arm = CommandArm(name="tool", kind="command", argv=("x",))
-    parsed = parse_answer(reply.raw, arm, answer="ranking", corpus_dir=corpus_dir)
-    assert parsed.items == ("src/b.py", "src/a.py")
-
-
-def test_task_with_its_own_base_is_asked_over_that_tree(lab: Lab) -> None:
-    """Each base gets a fresh session at the same place; nothing kept for one is there for another.
-
-    The corpus folder stays the one that was reported at the start, for scoring.
-    """
-    corpus = lab.corpus()
-    base = lab.git("corpus", "rev-parse", "base")
-    later = lab.git("corpus", "rev-parse", "HEAD")
-    lab.adapter(
-        """
-        def answer(q):
-            kept = os.path.join(os.environ["TMPDIR"], "kept")
-            found = [open(hello["corpus"] + "/src/a.py").read(), os.path.exists(kept)]
-            open(kept, "w").close()
-            return {"items": [hello["corpus"] + "/src/a.py"], "stop_reason": json.dumps(found)}
-        """
-    )
-    session = open_session(lab.context(lab.arm(), corpus=corpus))
-    found = []
-    for name in (None, later, later, base, None):
-        question = Question(id="q", query="x", answer="ranking", k=5, seed=0, base=name)
-        reply = session.ask(question)
-        assert reply.status == "answered"
-        found.append(json.loads(reply.stop_reason or ""))
-        assert session.start.corpus_dir is not None
-        assert session.start.corpus_dir in (reply.raw or "")
-    assert found == [
-        ["a = 1\n", False],
-        ["a = 'SECRET'\n", False],
-        ["a = 'SECRET'\n", True],
-        ["a = 1\n", False],
-        ["a = 1\n", False],
-    ]
-    end = session.close()
-    assert (end.invalid, end.warnings, end.restarts) == ((), (), 0)
-
-
-def test_start_that_takes_long_can_be_ended(lab: Lab) -> None:
-    """Whoever opens a session can end its start from another thread."""
-    lab.adapter("time.sleep(60)")
-    timers = []
-
-    def end_soon(abort: Callable[[], None]) -> None:
-        timers.append(threading.Timer(0.3, abort))
-        timers[0].start()
-
-    began = time.monotonic()
-    session = open_session(replace(lab.context(lab.arm()), on_starting=end_soon))
-    assert ask(session).reason == "the session was ended"
-    session.close()
-    assert time.monotonic() - began < 5
-    timers[0].join()

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -159,12 +157,6 @@ def test_items_are_read_from_what_models_write(
     assert items(session, ask(session, query)) == found
 
 
-def test_items_are_read_by_pattern(lab: Lab, model: Service) -> None:
-    """Prose is read by a pattern, as of other arms."""
-    session = open_model(lab, model.url, items_regex=r"src/\w+\.py")
-    assert items(session, ask(session, "prose")) == ("src/a.py",)
-
-
 def test_prose_is_a_failure_and_nothing_found_an_abstention(lab: Lab, model: Service) -> None:
     """One sentence with a path in it is not one path a line."""
     session = open_model(lab, model.url)
@@ -299,19 +291,6 @@ def test_another_model_in_mid_session_is_a_warning(lab: Lab, model: Service) -> 
     ask(session, "drift")
     (warning,) = session.close().warnings
     assert warning.startswith("was answered by 2 models in one session: tiny-2026-05-01, drift-")
-
-
-def test_abort_ends_a_call_in_flight(lab: Lab, model: Service) -> None:
-    """No retry follows."""
-    session = open_model(lab, model.url, timeout_seconds=60, retries=3, retry="once")
-    timer = threading.Timer(0.3, session.abort)
-    timer.start()
-    began = time.monotonic()
-    reply = ask(session, "hang")
-    assert (reply.reason, len(reply.attempts)) == ("the session was ended", 1)
-    session.close()
-    assert time.monotonic() - began < 5
-    timer.join()
 
 
 def test_missing_key_is_refused(lab: Lab, model: Service, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -252,21 +251,6 @@ def write_certificate(folder: Path) -> Path:
     path = folder / "localhost.pem"
     path.write_bytes(certificate.public_bytes(pem) + key.private_bytes(pem, pkcs8, plain))
     return path
-
-
-def test_abort_ends_a_question_in_flight(lab: Lab, service: Service) -> None:
-    """Another thread can end a session at once, and it stays ended."""
-    session = open_service(lab, service.url, timeout_seconds=60, retries=2)
-    timer = threading.Timer(0.3, session.abort)
-    timer.start()
-    began = time.monotonic()
-    reply = ask(session, "hang")
-    assert (reply.status, reply.reason) == ("infra", "the session was ended")
-    assert len(reply.attempts) == 1
-    assert time.monotonic() - began < 5
-    assert ask(session).reason == "the session was ended"
-    session.close()
-    timer.join()
 
 
 LISTENING = {"argv": ("{python}", "service.py", "{port}"), "startup_timeout_seconds": 20}
