@@ -11,7 +11,7 @@ import mmap
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,6 @@ class Tie:
     path: str
     entry: str
     why: str
-
-    def to_values(self) -> dict[str, str]:
-        """As JSON values."""
-        return asdict(self)
 
 
 def path_text(name: str) -> str:

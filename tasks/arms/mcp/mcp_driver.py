@@ -154,7 +154,7 @@ class McpDriver(Driver[McpArm]):
         if server is not None:
             self.let_go(server)
             server.close(grace_seconds=grace_seconds)
-            self._stray_lines += server.stray_lines
+            self._stray_lines += server.transport.stray_lines
 
     def warnings(self) -> list[str]:
         """Whether it wrote to standard output what is not a message."""

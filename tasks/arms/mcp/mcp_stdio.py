@@ -46,9 +46,9 @@ class StdioTransport:
     log: Path
     max_line_bytes: int
     stray_lines: int = 0
+    grace_seconds: float = 0.0
     _process: asyncio.subprocess.Process | None = None
     _fault: str | None = None
-    _grace_seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_killed: bool = False
     _is_gone: bool = False
@@ -65,10 +65,6 @@ class StdioTransport:
             return self._fault
         code = None if self._process is None else self._process.returncode
         return "the server closed its output" if code is None else describe_exit(code)
-
-    def allow_grace(self, seconds: float) -> None:
-        """How long the server may take to leave by itself."""
-        self._grace_seconds = seconds
 
     def kill(self) -> None:
         """Kill the process group at once, from any thread."""
@@ -182,9 +178,9 @@ class StdioTransport:
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
-        if self._grace_seconds:
+        if self.grace_seconds:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(process.wait(), self._grace_seconds)
+                await asyncio.wait_for(process.wait(), self.grace_seconds)
         self.kill()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(process.wait(), 10)

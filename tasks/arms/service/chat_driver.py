@@ -22,7 +22,7 @@ from coldrun.tasks.arms.service.chat_protocol import (
     read_completion,
     read_completion_usage,
 )
-from coldrun.tasks.arms.service.endpoint import EndpointDriver
+from coldrun.tasks.arms.service.http_driver import EndpointDriver
 from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_values
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
