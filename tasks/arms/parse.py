@@ -79,7 +79,7 @@ def parse_answer(
 
 
 def says_abstained(found: Unwrapped) -> bool:
-    """Whether a line of the protocol says that there is no answer."""
+    """Whether a line of the protocol abstains."""
     return found.form == "protocol" and found.documents[0].get("abstained") is True
 
 

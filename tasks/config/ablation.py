@@ -27,7 +27,7 @@ def find_differences(arm: ArmConfig, other: ArmConfig) -> list[str]:
 
 
 def check_ablations(arms: Sequence[ArmConfig]) -> None:
-    """Refuse an ablation that is none.
+    """Refuse an ablation that is not one: more differs than what is declared.
 
     Raises:
         ValueError: Names the keys that differ beside the declared ones.
@@ -70,7 +70,7 @@ def _covers(factor: str, key: str) -> bool:
 
 
 def _why_not(factor: str, arm: ArmConfig, full: ArmConfig) -> str:
-    """Why a declared factor is none of the differing keys."""
+    """Why a declared factor is not one of the differing keys."""
     known = sorted({*_flatten(arm), *_flatten(full), *type(arm).model_fields} - {*FREE_KEYS})
     if any(_covers(factor, key) for key in known):
         return f"is the same in {full.name!r}: nothing was removed"

@@ -45,7 +45,7 @@ def load_prices(path: Path, *, name: str | None = None) -> PricesConfig:
     """Read and check the snapshot of prices at `path`, which reports call `name`.
 
     Raises:
-        ConfigError: The file cannot be read, is not TOML, or is no dated snapshot.
+        ConfigError: The file cannot be read, is not TOML, or is not a dated snapshot.
     """
     missing = f"no prices at {path}; `[prices] file` starts at the configuration's folder"
     data = _read_file(path, missing=missing)

@@ -56,7 +56,7 @@ def resolve_remote(url: str, revision: str) -> str:
 def fetch_alone(source: str, commit: str, target: Path) -> Revision:
     """Make a repository at `target` that holds one commit of `source` and nothing else.
 
-    `source` is a URL or an absolute path. The work tree is checked out without anybody's git
+    `source` is a URL or an absolute path. The work tree is checked out without the user's git
     configuration, `HEAD` is detached at the commit, and no remote is recorded, so no later commit
     can be reached from inside.
 

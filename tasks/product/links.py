@@ -139,7 +139,7 @@ def _tracked_by_size(checkout: Path, tracked: Mapping[str, str]) -> dict[int, li
 
 
 def _copied(checkout: Path, made: Path, by_size: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """The tracked files that a file is a copy of; blank files are nobody's."""
+    """The tracked files that a file is a copy of; blank files do not count."""
     candidates = by_size.get(made.stat().st_size, ())
     content = made.read_bytes() if candidates else b""
     if content.strip():

@@ -368,7 +368,7 @@ def _make(
     notes: tuple[str, ...] = (),
     is_shared: bool = False,
 ) -> dict[str, Any]:
-    """Check out and set up at a place from scratch; nobody may be using it.
+    """Check out and set up at a place from scratch. The place must not be in use.
 
     Returns:
         The stamp.

@@ -22,7 +22,8 @@ import os
 from typing import Literal
 
 from coldrun.tasks.arms.arm_kind import ArmKind, Unwrapped
-from coldrun.tasks.arms.driven_session import Driver, open_driven
+from coldrun.tasks.arms.driven_session import open_driven
+from coldrun.tasks.arms.driver import Driver
 from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.lib.records import Reply
 

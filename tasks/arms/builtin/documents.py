@@ -153,7 +153,8 @@ def read_versions(
 ) -> Iterator[tuple[str, bytes | None, bytes | None]]:
     """Blobs with their contents and those of their earlier versions, asked for together.
 
-    A content is None when it is above the limit or, of an earlier version, when there is none.
+    A content is None above the limit; that of the earlier version also where no such version is
+    known.
 
     Raises:
         RepositoryError: An object is missing.

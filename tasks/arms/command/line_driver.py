@@ -22,7 +22,7 @@ from coldrun.tasks.arms.command.line_protocol import (
     read_ready,
     shorten_line,
 )
-from coldrun.tasks.arms.driven_session import Driver, StartError
+from coldrun.tasks.arms.driver import Driver, StartError
 from coldrun.tasks.arms.parse import ParsedAnswer
 from coldrun.tasks.arms.templates import fill_text
 from coldrun.tasks.arms.usage import add_usage, read_event, read_texts, read_usage

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 
 from coldrun.tasks.arms.command.command_kind import CommandArm
-from coldrun.tasks.arms.driven_session import Driver
+from coldrun.tasks.arms.driver import Driver
 from coldrun.tasks.arms.failures import find_misreading
 from coldrun.tasks.arms.parse import ParsedAnswer
 from coldrun.tasks.arms.templates import fill_text, question_values

@@ -11,7 +11,7 @@ from mcp.types import CallToolResult, TextContent
 
 from coldrun.tasks.arms.answer_text import SHORT_TEXT, shorten
 from coldrun.tasks.arms.base import SessionContext
-from coldrun.tasks.arms.driven_session import ENDED, Driver, StartError
+from coldrun.tasks.arms.driver import ENDED, Driver, StartError
 from coldrun.tasks.arms.failures import find_misreading
 from coldrun.tasks.arms.mcp.mcp_connection import (
     ServerConnection,

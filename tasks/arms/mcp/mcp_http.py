@@ -22,7 +22,7 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
 from coldrun.tasks.arms.answer_text import shorten
-from coldrun.tasks.arms.driven_session import ENDED
+from coldrun.tasks.arms.driver import ENDED
 from coldrun.tasks.arms.mcp.mcp_connection import CALL_ERRORS, Streams
 from coldrun.tasks.arms.service.exchange import (
     describe_error,

@@ -74,7 +74,7 @@ class StdioTransport:
                 kill_group(self._process.pid)
 
     async def on_message(self, message: Any) -> None:
-        """Nothing is left to look at: lines that are no message never reach the SDK."""
+        """Does nothing: lines that are not a message never reach the SDK."""
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:

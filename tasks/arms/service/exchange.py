@@ -13,16 +13,16 @@ from typing import Any
 import httpx
 
 from coldrun.tasks.arms.answer_text import shorten
-from coldrun.tasks.arms.driven_session import ENDED
+from coldrun.tasks.arms.driver import ENDED
 from coldrun.tasks.arms.service.http_settings import HttpSettings
 
 EXCERPT_BYTES = 2000
-"""What is read of the body of an answer that is none."""
+"""How much of the body is read when the status is not a success."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Posted:
-    """What came back: the text of a whole answer, or why there is none (`reason`).
+    """What came back: the text of a whole answer, or the `reason` why it is missing.
 
     With a reason, `text` is the beginning of what the endpoint said instead, if it said anything.
     """
@@ -108,7 +108,7 @@ class Exchanger:
         try:
             text = data.decode(response.charset_encoding or "utf-8").removeprefix("\ufeff")
         except (UnicodeDecodeError, LookupError) as error:
-            return Posted(reason=f"malformed output: the answer is no text: {error}")
+            return Posted(reason=f"malformed output: the answer is not text: {error}")
         text = self.settings.conceal(text)
         if not _has_known_end(response) and not _is_json(text):
             return Posted(
@@ -135,7 +135,7 @@ def describe_status(response: httpx.Response, said: str = "") -> str:
 
 
 def redirect_target(response: httpx.Response) -> httpx.URL | None:
-    """Where a redirect leads; None when there is none, or to no address."""
+    """Where a redirect leads; None without a redirect or with an invalid address."""
     if not response.has_redirect_location:
         return None
     try:

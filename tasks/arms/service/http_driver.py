@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from coldrun.tasks.arms.base import SessionContext
-from coldrun.tasks.arms.driven_session import Driver
+from coldrun.tasks.arms.driver import Driver
 from coldrun.tasks.arms.service.exchange import Exchanger, Posted
 from coldrun.tasks.arms.service.http_kind import HttpArm
 from coldrun.tasks.arms.service.http_settings import read_settings

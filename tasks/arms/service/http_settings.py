@@ -1,7 +1,7 @@
 """How an arm's endpoint is asked: headers, proxy and certificates, all from declared variables.
 
-Variables of the user's that nobody declared (a proxy, a certificate file, a `.netrc`) change
-nothing: an answer that came another way would look the same.
+Undeclared variables of the user's (a proxy, a certificate file) and a `.netrc` change nothing: an
+answer that came another way would look the same.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Any
 
 import psutil
 
-from coldrun.tasks.arms.driven_session import Driver, StartError
+from coldrun.tasks.arms.driver import Driver, StartError
 from coldrun.tasks.arms.templates import fill_text
 from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
 

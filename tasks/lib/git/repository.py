@@ -144,7 +144,7 @@ class Repository:
         return True
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever committed: HEAD is no commit, and there is no branch or tag."""
+        """Whether nothing was ever committed: HEAD names no commit, and no branch or tag exists."""
         return not self.has_commit("HEAD") and not self._read("for-each-ref", "--count=1").strip()
 
     def is_ancestor(self, base: str, head: str) -> bool:

@@ -89,7 +89,7 @@ def test_whole_json_without_a_length_is_an_answer(lab: Lab, service: Service) ->
         ("half", "malformed output: expected JSON, found"),
         ("nothing", "malformed output: expected JSON, found ''"),
         ("silent", "malformed output: expected JSON, found ''"),
-        ("binary", "malformed output: the answer is no text"),
+        ("binary", "malformed output: the answer is not text"),
         ("limited", "status 429 Too Many Requests, to be tried again after '1': "),
         ("broken", "status 500 Internal Server Error: 'stack trace of nobody'"),
         ("moved", "status 302 Found, to http://127.0.0.1:{port}/elsewhere; if that is"),
