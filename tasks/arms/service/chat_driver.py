@@ -65,24 +65,21 @@ class ChatDriver(EndpointDriver[ChatArm]):
             ),
         }
         path = "" if self.arm.url.rstrip("/").endswith(PATH) else PATH
-        posted = self.post(path, body)
-        usage = _usage_of(posted.text)
+        reply = self.post(path, body)
+        usage = _usage_of(reply.raw)
         event = replace(
-            describe_call("chat", body, posted.text),
+            describe_call("chat", body, reply.raw),
             position=len(earlier),
             returned_tokens=usage.output_tokens,
         )
         steps = [{"raw": each.raw, "reason": each.attempts[0].reason} for each in earlier]
-        reply = Reply(
-            status="answered" if posted.reason is None else "infra",
-            raw=posted.text,
-            reason=posted.reason,
-            seconds=posted.seconds,
+        reply = replace(
+            reply,
             trajectory=json.dumps(steps, ensure_ascii=False) if steps else None,
             attempts=(usage,),
             events=(*(earlier[-1].events if earlier else ()), event),
         )
-        return reply if posted.text is None or posted.reason else self._read(reply, posted.text)
+        return self._read(reply, reply.raw or "") if reply.status == "answered" else reply
 
     def _read(self, reply: Reply, raw: str) -> Reply:
         """With what the model says of itself: its name, and why it stopped."""

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.driver import Driver
-from coldrun.tasks.arms.service.exchange import Exchanger, Posted
+from coldrun.tasks.arms.service.exchange import Exchanger
 from coldrun.tasks.arms.service.http_kind import HttpArm
 from coldrun.tasks.arms.service.http_settings import read_settings
 from coldrun.tasks.arms.service.own_server import ListeningServer, start_server
@@ -41,13 +41,13 @@ class EndpointDriver(Driver[Arm]):
         """A server may have died between questions."""
         self.is_broken = self._server is not None and not self._server.is_alive
 
-    def post(self, path: str, body: Any) -> Posted:
+    def post(self, path: str, body: Any) -> Reply:
         """Post JSON to the address with `path` added to it; see `Exchanger.post`."""
         server = self._server
         port = "" if server is None else str(server.port)
         url = (self.arm.url or "").replace("{port}", port)
         posted = self._exchanger.post(url + path, body, timeout_seconds=self.arm.timeout_seconds)
-        if server is None or posted.reason is None or posted.text is not None:
+        if server is None or posted.reason is None or posted.raw is not None:
             return posted
         # It hangs, died or broke off: what is left of it cannot be trusted with the next one.
         self.is_broken = True
@@ -72,11 +72,5 @@ class HttpDriver(EndpointDriver[HttpArm]):
             {**self.workspace.values, **question_values(question.query), "id": question.id},
             {"k": question.k, "seed": question.seed},
         )
-        posted = self.post("", body)
-        return Reply(
-            status="answered" if posted.reason is None else "infra",
-            raw=posted.text,
-            reason=posted.reason,
-            seconds=posted.seconds,
-            events=(describe_call("http", body, posted.text),),
-        )
+        reply = self.post("", body)
+        return replace(reply, events=(describe_call("http", body, reply.raw),))
