@@ -7,7 +7,6 @@ query's tokens are looked up in the counts of all blobs and paths seen so far.
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
@@ -15,10 +14,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldrun.tasks.arms.builtin.builtin_session import Hit
-from coldrun.tasks.arms.builtin.documents import Document, DocumentSet, Versions, join_documents
+from coldrun.tasks.arms.builtin.documents import DocumentSet
 from coldrun.tasks.arms.builtin.token_cache import TokenCache, count_hashes, hash_token
 from coldrun.tasks.arms.builtin.tokens import tokenize
-from coldrun.tasks.arms.builtin.unit_counts import Segment, UnitCounts, find_all
+from coldrun.tasks.arms.builtin.unit_counts import (
+    OpenDocuments,
+    Segment,
+    UnitStore,
+    find_all,
+)
 
 Scores = NDArray[np.float32]
 
@@ -30,8 +34,7 @@ class Bm25Tree:
     `contents` and `paths` give each document's two units, `lengths` its number of tokens.
     """
 
-    documents: Sequence[Document]
-    unread: tuple[int, int]
+    documents: OpenDocuments
     segments: tuple[Segment, ...]
     total_units: int
     contents: NDArray[np.int32]
@@ -45,7 +48,7 @@ class Bm25Tree:
         scores = self.score([hash_token(token) for token in tokenize(query)])
         found = np.flatnonzero(scores > 0)
         for index in found[np.argsort(-scores[found], kind="stable")].tolist():
-            document = self.documents[index]
+            document = self.documents.files[index]
             yield Hit(document.tree, document.path, float(scores[index]))
 
     def score(self, tokens: Sequence[int]) -> Scores:
@@ -75,13 +78,12 @@ class Bm25Tree:
         return by_unit[self.contents] + by_unit[self.paths]
 
 
-class Bm25Store:
-    """Token counts of the blobs and paths seen so far, shared by threads."""
+class Bm25Store(UnitStore):
+    """Token counts of the blobs and paths seen so far."""
 
     def __init__(self, cache: TokenCache) -> None:
+        super().__init__()
         self._cache = cache
-        self._lock = threading.Lock()
-        self._forget()
 
     def open_tree(self, sets: Sequence[DocumentSet], *, k1: float, b: float) -> Bm25Tree:
         """Make a tree searchable, or several together; blobs that are new are loaded first.
@@ -90,21 +92,13 @@ class Bm25Store:
             RepositoryError: A blob cannot be read.
             StorageError: The token cache cannot be used.
         """
-        with self._lock:
-            if self._units.is_full:
-                self._forget()
-            for each in sets:
-                self._add(each)
-            self._versions.see(sets)
+        with self._hold(sets) as documents:
             units = self._units
-            documents = join_documents(sets)
-            blobs = {each.blob for each in documents}
-            contents = [units.numbers[each.blob or ""] for each in documents]
-            paths = [units.numbers[_path_unit(each.path)] for each in documents]
+            contents = [units.numbers[each.blob or ""] for each in documents.files]
+            paths = [units.numbers[_path_unit(each.path)] for each in documents.files]
             lengths = np.array(units.lengths, dtype=np.int64)
             return Bm25Tree(
                 documents=documents,
-                unread=(len(self._binary & blobs), len(self._huge & blobs)),
                 segments=tuple(units.segments),
                 total_units=len(units.lengths),
                 contents=np.array(contents, dtype=np.int32),
@@ -118,12 +112,6 @@ class Bm25Store:
         """Close the token cache. Safe to call twice."""
         self._cache.close()
 
-    def _forget(self) -> None:
-        self._units = UnitCounts()
-        self._versions = Versions()
-        self._binary: set[str | None] = set()
-        self._huge: set[str | None] = set()
-
     def _add(self, each: DocumentSet) -> None:
         known = self._units.numbers
         new = {}
@@ -132,10 +120,7 @@ class Bm25Store:
             earlier = self._versions.earlier(each, blobs)
             for blob, read in self._cache.load(each.objects, blobs, earlier=earlier).items():
                 new[blob] = (read.tokens.hashes, read.tokens.counts)
-                if read.reading == "binary":
-                    self._binary.add(blob)
-                elif read.reading == "huge":
-                    self._huge.add(blob)
+                self._readings[blob] = read.reading
         for document in each.documents:
             name = _path_unit(document.path)
             if name not in known and name not in new:

@@ -15,8 +15,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from coldrun.tasks.arms.base import Corpus, Session, SessionContext
 from coldrun.tasks.arms.builtin.builtin_kinds import Bm25Arm
-from coldrun.tasks.arms.builtin.documents import CorpusReader, Document, DocumentSet
+from coldrun.tasks.arms.builtin.documents import CorpusReader, DocumentSet
 from coldrun.tasks.arms.builtin.token_cache import HUGE_BYTES, TokenCache
+from coldrun.tasks.arms.builtin.unit_counts import OpenDocuments
 from coldrun.tasks.lib.errors import ColdrunError
 from coldrun.tasks.lib.records import AnswerKind, Attempt, Question, Reply, SessionEnd, SessionStart
 
@@ -38,13 +39,8 @@ class SearchTree(Protocol):
     """A tree, or several together, ready to be searched."""
 
     @property
-    def documents(self) -> Sequence[Document]:
-        """All files, by tree and path."""
-        ...
-
-    @property
-    def unread(self) -> tuple[int, int]:
-        """How many blobs are binary, and how many too large to be read."""
+    def documents(self) -> OpenDocuments:
+        """All files, and how many are not read."""
         ...
 
     def search(self, query: str) -> Iterator[Hit]:
@@ -141,9 +137,9 @@ class BuiltinSession:
         self.close_store()
         if self.fixed is None:
             return SessionEnd(log="a tree for each question")
-        files, (binary, huge) = len(self.fixed.documents), self.fixed.unread
-        unread = f"{binary} binary, {huge} over {HUGE_BYTES // 1024} KiB"
-        return SessionEnd(log=f"{files} files; not read: {unread}")
+        found = self.fixed.documents
+        unread = f"{found.binary} binary, {found.huge} over {HUGE_BYTES // 1024} KiB"
+        return SessionEnd(log=f"{len(found.files)} files; not read: {unread}")
 
     def abort(self) -> None:
         """Questions from now on are infra; one in flight ends by itself within moments."""

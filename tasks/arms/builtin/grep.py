@@ -8,7 +8,6 @@ in a blob, gives exactly what counting in the lower-cased text gives, over a ten
 from __future__ import annotations
 
 import re
-import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,17 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coldrun.tasks.arms.builtin.builtin_session import Hit
-from coldrun.tasks.arms.builtin.documents import (
-    Document,
-    DocumentSet,
-    Versions,
-    join_documents,
-    read_versions,
-)
+from coldrun.tasks.arms.builtin.documents import DocumentSet, read_versions
 from coldrun.tasks.arms.builtin.line_changes import count_changes
 from coldrun.tasks.arms.builtin.token_cache import HUGE_BYTES, decode_text, is_binary
 from coldrun.tasks.arms.builtin.tokens import STOP_WORDS
-from coldrun.tasks.arms.builtin.unit_counts import Segment, UnitCounts, find_all, is_too_small
+from coldrun.tasks.arms.builtin.unit_counts import (
+    OpenDocuments,
+    Segment,
+    UnitStore,
+    find_all,
+    is_too_small,
+)
 
 MINIMUM_LENGTH = 3
 
@@ -117,8 +116,7 @@ class GrepTree:
     `changed` and `origins` pair each such unit with every unit that it builds on.
     """
 
-    documents: Sequence[Document]
-    unread: tuple[int, int]
+    documents: OpenDocuments
     blocks: tuple[RunBlock, ...]
     segments: tuple[Segment, ...]
     total_units: int
@@ -132,8 +130,8 @@ class GrepTree:
         The score is the number of distinct words, plus a fraction below one that grows with the
         number of occurrences.
         """
-        distinct = np.zeros(len(self.documents), dtype=np.int64)
-        total = np.zeros(len(self.documents), dtype=np.int64)
+        distinct = np.zeros(len(self.contents), dtype=np.int64)
+        total = np.zeros(len(self.contents), dtype=np.int64)
         for word in search_words(query):
             counts = self.count(word)
             distinct += counts > 0
@@ -141,7 +139,8 @@ class GrepTree:
         order = np.lexsort((-total, -distinct))  # stable: documents come by tree and path
         for index in order[: np.count_nonzero(distinct)].tolist():
             score = distinct[index] + total[index] / (total[index] + 1)
-            yield Hit(self.documents[index].tree, self.documents[index].path, float(score))
+            document = self.documents.files[index]
+            yield Hit(document.tree, document.path, float(score))
 
     def count(self, word: str) -> NDArray[np.int64]:
         """How often each document's lower-cased content holds `word`, a lower-case run."""
@@ -155,12 +154,8 @@ class GrepTree:
         return total.astype(np.float64, copy=False)
 
 
-class GrepStore:
-    """The runs of the blobs seen so far, shared by threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._forget()
+class GrepStore(UnitStore):
+    """The runs of the blobs seen so far."""
 
     def open_tree(self, sets: Sequence[DocumentSet]) -> GrepTree:
         """Make a tree searchable, or several together; blobs that are new are read first.
@@ -168,20 +163,12 @@ class GrepStore:
         Raises:
             RepositoryError: A blob cannot be read.
         """
-        with self._lock:
-            if self._units.is_full:
-                self._forget()
-            for each in sets:
-                self._add(each)
-            self._versions.see(sets)
-            documents = join_documents(sets)
-            blobs = {each.blob for each in documents}
-            contents = [self._units.numbers[each.blob or ""] for each in documents]
+        with self._hold(sets) as documents:
+            contents = [self._units.numbers[each.blob or ""] for each in documents.files]
             changed = [unit for unit in set(contents) if self._origins[unit].size]
             origins = [self._origins[unit] for unit in changed]
             return GrepTree(
                 documents=documents,
-                unread=(len(self._binary & blobs), len(self._huge & blobs)),
                 blocks=self._runs.blocks,
                 segments=tuple(self._units.segments),
                 total_units=len(self._origins),
@@ -197,12 +184,9 @@ class GrepStore:
         """Nothing is open."""
 
     def _forget(self) -> None:
-        self._units = UnitCounts()
+        super()._forget()
         self._origins = [_NO_UNITS]
-        self._versions = Versions()
         self._runs = RunNumbers()
-        self._binary: set[str | None] = set()
-        self._huge: set[str | None] = set()
 
     def _add(self, each: DocumentSet) -> None:
         new = [blob for blob in each.blobs if blob not in self._units.numbers]
@@ -225,21 +209,21 @@ class GrepStore:
     ) -> Iterator[tuple[str, Mapping[str, int]]]:
         """The counts of each new blob, or their change where it is a version of a known one."""
         numbers = self._units.numbers
-        unread = self._binary | self._huge
         earlier = {
             blob: old
             for blob, old in self._versions.earlier(each, blobs).items()
-            if old not in unread and self._origins[numbers[old]].size < LONGEST_CHAIN
+            if self._readings[old] == "text" and self._origins[numbers[old]].size < LONGEST_CHAIN
         }
         for blob, content, old in read_versions(
             each.objects, blobs, earlier, limit_bytes=HUGE_BYTES
         ):
             origin = _NO_UNITS
             counts: Mapping[str, int] = {}
+            self._readings[blob] = "text"
             if content is None:
-                self._huge.add(blob)
+                self._readings[blob] = "huge"
             elif is_binary(content):
-                self._binary.add(blob)
+                self._readings[blob] = "binary"
             elif old is None:
                 counts = count_runs(content)
             else:

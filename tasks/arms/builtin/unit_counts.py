@@ -6,12 +6,17 @@ one before costs only what is new, and every search of every tree runs over the 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import threading
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from coldrun.tasks.arms.builtin.documents import Document, DocumentSet, Versions, join_documents
 
 MERGE_BELOW = 3
 """A part less than this many times as large as the next is merged with it, so that there are few of
@@ -76,6 +81,14 @@ def _sort(segment: Segment) -> Segment:
     return Segment(segment.tokens[order], segment.units[order], segment.counts[order])
 
 
+class OpenDocuments(NamedTuple):
+    """All documents, by tree and path, and how many of their blobs are not read."""
+
+    files: Sequence[Document]
+    binary: int
+    huge: int
+
+
 @dataclass(slots=True)
 class UnitCounts:
     """Numbered units, and what they hold. Unit 0, named "", holds nothing."""
@@ -105,3 +118,34 @@ class UnitCounts:
                 np.concatenate([counts for _, counts in new.values()]).astype(np.int32),
             ),
         )
+
+
+class UnitStore:
+    """The units of the blobs seen so far, shared by threads. A search says what units hold."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._forget()
+
+    def _forget(self) -> None:
+        self._units = UnitCounts()
+        self._versions = Versions()
+        self._readings: dict[str | None, str] = {}
+
+    def _add(self, each: DocumentSet) -> None:
+        """Add the units of a tree that are new, and how their blobs were read."""
+        raise NotImplementedError
+
+    @contextmanager
+    def _hold(self, sets: Sequence[DocumentSet]) -> Iterator[OpenDocuments]:
+        """The documents of a tree, or of several together, all of which have their units; no other
+        thread adds any within the block."""
+        with self._lock:
+            if self._units.is_full:
+                self._forget()
+            for each in sets:
+                self._add(each)
+            self._versions.see(sets)
+            documents = join_documents(sets)
+            read = Counter(self._readings.get(blob) for blob in {each.blob for each in documents})
+            yield OpenDocuments(documents, binary=read["binary"], huge=read["huge"])

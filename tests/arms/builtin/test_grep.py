@@ -40,7 +40,7 @@ def test_open_tree_trees_of_a_history_count_as_their_files_do(
                 for each in sets[0].documents
             ]
             assert tree.count(word).tolist() == expected
-        assert tree.unread == (1, 0)
+        assert (tree.documents.binary, tree.documents.huge) == (1, 0)
 
 
 def test_open_tree_failed_read_is_tried_again(
