@@ -53,7 +53,7 @@ def measure_commit_files(path: Path, repeats: int) -> None:
     """Mining against the log of the same range."""
     repository = Repository.open(path)
     head = repository.resolve("HEAD")
-    chain = git(path, "rev-list", "--first-parent", head.commit).split()
+    chain = tuple(repository.stream_log([head.commit], first_parent=True))
     base = chain[min(len(chain) - 1, len(chain) * 7 // 8)]
     ranges = {
         "from 1/8 of the history": (base, f"{base}..{head.commit}"),

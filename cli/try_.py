@@ -134,7 +134,7 @@ def command(
         print_report_outputs,
     )
     from coldrun.cli.try_arms import GivenTools, arms_text, check_server, read_arms, toml_value
-    from coldrun.tasks.config import McpArm, parse_config
+    from coldrun.tasks.config import ServerArm, parse_config
     from coldrun.tasks.lib.git.clone import is_url, open_source
     from coldrun.tasks.mine.pick_base import pick_base
     from coldrun.tasks.run.manifest import new_run_id
@@ -148,7 +148,7 @@ def command(
     panel = {"kind": "commit-files", "repo": place, "base": head}
     draft = parse_config({"panel": panel, "arm": arms}, source="the arms given")
     for arm in draft.arm:
-        if isinstance(arm, McpArm):
+        if isinstance(arm, ServerArm):
             most = f"{arm.startup_timeout_seconds:g} s at most"
             outputs.notes.print(f"starting {arm.name} to see its tools: {most}", soft_wrap=True)
             check_server(arm)

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from coldrun.tasks.config import NULL_NAMES, McpArm, names_the_question
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
+from coldrun.tasks.config import ServerArm, names_the_question
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.records import NULL_NAMES
 
 Table = dict[str, Any]
 
@@ -98,15 +100,17 @@ def read_arms(given: GivenTools) -> tuple[Table, ...]:
     return (*BUILTIN, *tables) if tables else ()
 
 
-def check_server(arm: McpArm) -> None:
+def check_server(arm: ServerArm) -> None:
     """Start a server, and see that it has the tool and that the tool takes the arguments.
 
     Raises:
         UsageError: Names the tools that there are, or the arguments that the tool takes.
     """
     from coldrun.tasks.arms.mcp.mcp_connection import ServerError
-    from coldrun.tasks.arms.mcp.mcp_tools import list_tools
+    from coldrun.tasks.arms.mcp.mcp_stdio import list_tools
 
+    if not isinstance(arm, McpArm):
+        return
     try:
         tools = list_tools(arm)
     except ServerError as error:

@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
-from coldrun.tasks.arms.command_arm import open_command_session
+from coldrun.tasks.arms.command.command_kind import CommandArm
 from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.config import CommandArm, ProcessArm, ProductConfig
+from coldrun.tasks.config import ProcessArm, ProductConfig
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import Point, Question
 from coldrun.tasks.product.points import prepare_point
@@ -161,7 +162,7 @@ class Lab:
     ) -> Iterator[Session]:
         """An open session whose adapter does what `body` says."""
         self.adapter(body)
-        session = open_command_session(self.context(self.arm(**values), point=point))
+        session = open_session(self.context(self.arm(**values), point=point))
         try:
             yield session
         finally:

@@ -21,11 +21,11 @@ class UnreadableError(Exception):
 
 
 class MalformedError(UnreadableError, ValueError):
-    """A protocol line that is not one."""
+    """An answer that does not have the form of its kind."""
 
 
 def read_json(raw: str | bytes, *, expected: str = "JSON") -> Any:
-    """The value of a text that is JSON. Raises ValueError when it is none."""
+    """The value of a text that is JSON. Raises ValueError when it is not."""
     try:
         return json.loads(raw)
     except (ValueError, RecursionError):

@@ -43,7 +43,7 @@ def declared_files(arm: ProcessArm, *, config_dir: Path, has_product: bool) -> t
 def absolute_files(arm: ProcessArm) -> tuple[str, ...]:
     """The files that the command line names by their absolute paths, the program's own left out.
 
-    They are run from where they lie, so nothing but their digest tells when they change.
+    They are run from where they lie, so only their digest shows a change.
     """
     return tuple(
         dict.fromkeys(word for word in arm.argv[1:] if word.startswith("/") and _is_file(word))

@@ -25,7 +25,7 @@ class Corpus:
     """The trees that a session may search, by name; "." names the only tree of a one-repository
     panel, whose items are paths in that tree. With several, items are names of trees.
 
-    Empty when the panel has no corpus (tasks that somebody else made, answered from the query).
+    Empty when the panel has no corpus (imported tasks, answered from the query).
     With `is_per_task` every question names a base of its own; the tree is that of the oldest.
     """
 

@@ -1,4 +1,4 @@
-"""A tool that has failed and says so with a success status."""
+"""A tool that has failed, or was misread, and says so with a success status."""
 
 from __future__ import annotations
 
@@ -7,42 +7,38 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from coldrun.tasks.arms.answer_parts import answer_parts
 from coldrun.tasks.arms.answer_text import (
     ERROR_FIELDS,
     SHORT_TEXT,
     STATUS_FIELDS,
+    UnreadableError,
     field_texts,
     shorten,
 )
-from coldrun.tasks.arms.parse import parse_answer
+from coldrun.tasks.arms.arm_kind import Unwrapped, kind_of
+from coldrun.tasks.arms.base import SessionContext
+from coldrun.tasks.arms.parse import ParsedAnswer, read_items, says_abstained
 from coldrun.tasks.config import ProcessArm
-from coldrun.tasks.lib.records import AnswerKind
 
 
-def find_failure(
-    raw: str,
-    arm: ProcessArm,
-    *,
-    echoes: Sequence[str] = (),
-    patterns: Sequence[str] | None = None,
-) -> str | None:
-    """The tool's own words of failure in an answer that claims success; None when there are none.
+def find_failure(raw: str, arm: ProcessArm, *, echoes: Sequence[str] = ()) -> str | None:
+    """The tool's own words of failure in an answer that claims success; None without any.
 
     A found code line may contain "timed out" and still be a good result, so the patterns are held
-    against the words of the tool alone: fields named `error` or `errors`; and, only where not one
-    item could be read, fields such as `message` and `status`, or the text of a short answer. What
-    the tool merely repeats from the question (`echoes`) is left out first.
+    against the words of the tool alone: fields named `error` or `errors`; and, only where no item
+    could be read, fields such as `message` and `status`, or the text of a short answer. What the
+    tool merely repeats from the question (`echoes`) is left out first.
+
+    Raises:
+        MalformedError: The answer does not have the form of its kind.
     """
-    tests = [
-        re.compile(pattern, re.IGNORECASE)
-        for pattern in (arm.infra_patterns if patterns is None else patterns)
-    ]
-    documents, texts = answer_parts(raw, arm)
-    words = list(field_texts(documents, ERROR_FIELDS))
-    if not parse_answer(raw, arm, answer="set", corpus_dir=None).items:
-        said_instead = [*field_texts(documents, STATUS_FIELDS), *(() if documents else texts)]
+    found = kind_of(arm).unwrap(raw, arm)
+    words = list(field_texts(found.documents, ERROR_FIELDS))
+    if not _has_items(found, arm):
+        texts = () if found.documents else found.texts
+        said_instead = (*field_texts(found.documents, STATUS_FIELDS), *texts)
         words += [text for text in said_instead if len(text) <= SHORT_TEXT]
+    tests = [re.compile(pattern, re.IGNORECASE) for pattern in arm.infra_patterns]
     for text in words:
         said = _without(text, echoes)
         if any(test.search(said) for test in tests):
@@ -50,17 +46,26 @@ def find_failure(
     return None
 
 
+def _has_items(found: Unwrapped, arm: ProcessArm) -> bool:
+    if says_abstained(found):
+        return False
+    try:
+        return any(item.strip() for item in read_items(found, arm))
+    except UnreadableError:
+        return False
+
+
 def find_misreading(
-    raw: str, arm: ProcessArm, *, answer: AnswerKind, corpus_dir: str | None
+    parsed: ParsedAnswer, arm: ProcessArm, context: SessionContext, corpus_dir: str | None
 ) -> str | None:
-    """What shows that an answer was not read rightly: it names items, and the corpus has none.
+    """What shows that an answer was misread: it names items, and the corpus has none of them.
 
     A wrong pattern, or a search of another folder, would otherwise score zero like a bad ranking.
     None for sets, without a corpus, and for arms that may name new files.
     """
-    if answer == "set" or corpus_dir is None or arm.items_may_be_new:
+    if context.answer == "set" or corpus_dir is None or arm.items_may_be_new:
         return None
-    items = parse_answer(raw, arm, answer=answer, corpus_dir=corpus_dir).items
+    items = parsed.items
     # An escaped name (%) is not that of a file.
     if not items or any("%" in item or _is_there(Path(corpus_dir), item) for item in items):
         return None

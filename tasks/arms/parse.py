@@ -1,7 +1,8 @@
 """Reading the items out of an arm's raw answer: pure, and done at scoring time.
 
 An answer that cannot be read is the tool's failure (`problem`, infra), never a silent zero: a
-JSON path or a pattern that fits nothing is told apart from an honest empty result.
+JSON path or a pattern that fits nothing is told apart from an honest empty result. How an answer
+is wrapped is a matter of each kind of arm (`ArmKind.unwrap`).
 """
 
 from __future__ import annotations
@@ -18,7 +19,6 @@ from jsonpath_ng.exceptions import JSONPathError
 from jsonpath_ng.ext.filter import Filter
 from jsonpath_ng.ext.parser import parse as parse_json_path
 
-from coldrun.tasks.arms.answer_parts import answer_parts
 from coldrun.tasks.arms.answer_text import (
     MISSING,
     SHORT_TEXT,
@@ -27,12 +27,10 @@ from coldrun.tasks.arms.answer_text import (
     UnreadableError,
     dump,
     field_texts,
-    json_documents,
-    read_protocol_line,
     shorten,
 )
-from coldrun.tasks.arms.service.chat_protocol import read_completion
-from coldrun.tasks.config import Bm25Arm, ChatArm, CommandArm, GrepArm, HttpArm, McpArm, ProcessArm
+from coldrun.tasks.arms.arm_kind import Unwrapped, kind_of
+from coldrun.tasks.config import ArmConfig, ProcessArm
 from coldrun.tasks.lib.git.path_text import encode_path
 from coldrun.tasks.lib.records import AnswerKind
 
@@ -53,11 +51,7 @@ class ParsedAnswer:
 
 
 def parse_answer(
-    raw: str,
-    arm: GrepArm | Bm25Arm | ProcessArm,
-    *,
-    answer: AnswerKind,
-    corpus_dir: str | None,
+    raw: str, arm: ArmConfig, *, answer: AnswerKind, corpus_dir: str | None
 ) -> ParsedAnswer:
     """The items that a raw answer names.
 
@@ -74,26 +68,58 @@ def parse_answer(
         `items_regex`, or names paths outside the corpus.
     """
     try:
-        if isinstance(arm, (McpArm, HttpArm)):
-            found = _read_result(raw, arm)
-        elif isinstance(arm, ChatArm):
-            found = _read_output(read_completion(raw).content, arm)
-        elif isinstance(arm, CommandArm) and arm.mode == "per-task":
-            found = _read_output(raw, arm)
-        else:
-            line = read_protocol_line(raw)
-            if line.get("abstained") is True:
-                return ParsedAnswer(abstained=True)
-            found = protocol_items(line)
-        items = [_normalise(item, answer, corpus_dir) for item in found]
+        found = kind_of(arm).unwrap(raw, arm)
+        if says_abstained(found):
+            return ParsedAnswer(abstained=True)
+        items = [_normalise(item, answer, corpus_dir) for item in read_items(found, arm)]
     except UnreadableError as problem:
         return ParsedAnswer(problem=str(problem))
     unique = tuple(dict.fromkeys(item for item in items if item))
     return ParsedAnswer(items=unique, abstained=answer == "ranking" and not unique)
 
 
-def protocol_items(line: dict[str, Any]) -> list[str]:
-    """The items of an answer in the protocol's form. Raises ValueError when it has none."""
+def says_abstained(found: Unwrapped) -> bool:
+    """Whether a line of the protocol abstains."""
+    return found.form == "protocol" and found.documents[0].get("abstained") is True
+
+
+def read_items(found: Unwrapped, arm: ArmConfig) -> list[str]:
+    """The items of an answer as they stand in it: by pattern, by JSON path, as a JSON list
+    (`items`, `paths` or bare), or one path a line.
+
+    Raises:
+        UnreadableError: The answer does not fit.
+    """
+    if found.form == "protocol" or not isinstance(arm, ProcessArm):
+        return _protocol_items(found.documents[0])
+    if arm.items_regex is not None:
+        return _match_lines(found.texts or [dump(document) for document in found.documents], arm)
+    if arm.items is not None:
+        return _find_items(found.documents, arm, found.texts)
+    listed = _listed_items(found)
+    if listed is not None:
+        return listed
+    if found.form == "text":
+        return _bare_paths("\n".join(found.texts), arm)
+    raise UnreadableError(
+        "the result has no `items` or `paths`; say how to read it with `items` (JSON path) or "
+        f"`items_regex`; it begins {shorten(' '.join([*found.texts, *map(dump, found.documents)]))}"
+    )
+
+
+def _listed_items(found: Unwrapped) -> list[str] | None:
+    """The first list of items among the documents; a JSON result may hold other lists as well."""
+    for document in found.documents:
+        if isinstance(document, dict) and ("items" in document or "paths" in document):
+            return _protocol_items(document)
+        if isinstance(document, list):
+            is_plain = all(isinstance(item, str) for item in document)
+            if is_plain or found.form == "text":
+                return _protocol_items({"items": document})
+    return None
+
+
+def _protocol_items(line: dict[str, Any]) -> list[str]:
     items = line.get("items", MISSING)
     if items is MISSING:
         items = line.get("paths", MISSING)
@@ -106,22 +132,6 @@ def protocol_items(line: dict[str, Any]) -> list[str]:
             raise MalformedError(f"an item of the answer has no `path`: {shorten(str(item))}")
         names.append(name)
     return names
-
-
-def _read_output(raw: str, arm: ProcessArm) -> list[str]:
-    """The items of a program's output or of a model's text: by JSON path, by pattern, as JSON
-    (fenced or not), or one path a line."""
-    if arm.items_regex is not None:
-        return _match_lines([raw], arm)
-    documents = list(json_documents([raw]))
-    if arm.items is not None:
-        return _find_items(documents, arm, [raw])
-    for document in documents:
-        if isinstance(document, dict) and ("items" in document or "paths" in document):
-            return protocol_items(document)
-        if isinstance(document, list):
-            return protocol_items({"items": document})
-    return _bare_paths(raw, arm)
 
 
 def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
@@ -138,27 +148,6 @@ def _bare_paths(raw: str, arm: ProcessArm) -> list[str]:
     raise UnreadableError(
         "the output is prose, not one path a line; say how to read it with `items` (JSON path) or "
         f"`items_regex`; it begins {shorten(raw)}"
-    )
-
-
-def _read_result(raw: str, arm: McpArm | HttpArm) -> list[str]:
-    """The items of a result: of an MCP tool's structured content, else its text; or of a body."""
-    documents, texts = answer_parts(raw, arm)
-    if arm.items_regex is not None:
-        structured = [dump(document) for document in documents] if not texts else []
-        return _match_lines([*texts, *structured], arm)
-    if arm.items is not None:
-        return _find_items(documents, arm, texts)
-    for document in documents:
-        if isinstance(document, dict) and ("items" in document or "paths" in document):
-            return protocol_items(document)
-        if isinstance(document, list) and all(isinstance(item, str) for item in document):
-            return list(document)
-    if isinstance(arm, McpArm) and texts and not any(True for _ in json_documents(texts)):
-        return _bare_paths("\n".join(texts), arm)
-    raise UnreadableError(
-        "the result has no `items` or `paths`; say how to read it with `items` (JSON path) or "
-        f"`items_regex`; it begins {shorten(' '.join(texts) or raw)}"
     )
 
 
@@ -273,7 +262,7 @@ def _normalise(item: str, answer: AnswerKind, corpus_dir: str | None) -> str:
             raise UnreadableError(f"the answer names {item!r}, which is outside the corpus")
         path = path[len(folder) + 1 :]
     if path in (".", "..") or path.startswith("../"):
-        raise UnreadableError(f"the answer names {item!r}, which is no path in the corpus")
+        raise UnreadableError(f"the answer names {item!r}, which is not a path in the corpus")
     return _as_item(path)
 
 

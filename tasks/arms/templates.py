@@ -6,29 +6,29 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+from coldrun.tasks.arms.builtin.tokens import STOP_WORDS
+
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")
 MAX_TERMS = 32
 
-COMMON_WORDS = frozenset(
+COMMIT_WORDS = frozenset(
     """
-    a about add added after all also an and any are as at be because been before but by can change
-    changed changes do does don done fix fixed fixes for from had has have if in instead into is it
-    its make makes more no not now of on only or our out over remove removed so some such than that
-    the their them then there these this those to up update updated use used uses using was we were
-    what when where which while will with without you your
-    """.split()  # noqa: SIM905 (a list of a hundred quoted words is harder to read)
+    add added change changed changes done fix fixed fixes instead make makes remove removed update
+    updated use used uses using
+    """.split()  # noqa: SIM905  a word list reads better
 )
-"""English words that find every file."""
+"""Words that commit messages are full of."""
 
 
 def query_terms(query: str) -> tuple[str, ...]:
     """The words of a query worth searching for, in their order, without repeats; at most 32.
 
-    Words are identifiers or dotted names of two letters or more, common English words left out.
+    Words are identifiers or dotted names of two letters or more, without the stop words of the
+    built-in searches and the usual words of commit messages.
     """
     words = (word for word in WORD.findall(query) if len(word) > 1)
-    kept = (word for word in words if word.lower() not in COMMON_WORDS)
+    kept = (word for word in words if word.lower() not in STOP_WORDS | COMMIT_WORDS)
     return tuple(dict.fromkeys(kept))[:MAX_TERMS]
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coldrun.tasks.config.arm_config import DESCRIPTIVE_KEYS, BuiltinArm
+from coldrun.tasks.config.arm_config import DESCRIPTIVE_KEYS, ArmConfig
 
 FREE_KEYS = ("name", "role", "component", *DESCRIPTIVE_KEYS)
 """What two arms may differ in without being another configuration."""
@@ -15,7 +15,7 @@ PART_OF = {"failure_signal": "retry", "retry_prompt": "retry"}
 """Settings that cannot be there without another one: they go with it."""
 
 
-def find_differences(arm: BuiltinArm, other: BuiltinArm) -> list[str]:
+def find_differences(arm: ArmConfig, other: ArmConfig) -> list[str]:
     """The configuration keys in which two arms differ, dotted where they are nested, sorted.
 
     A setting that goes with another one is left out where that one differs.
@@ -26,8 +26,8 @@ def find_differences(arm: BuiltinArm, other: BuiltinArm) -> list[str]:
     return sorted(key for key in found if PART_OF.get(key) not in found)
 
 
-def check_ablations(arms: Sequence[BuiltinArm]) -> None:
-    """Refuse an ablation that is none.
+def check_ablations(arms: Sequence[ArmConfig]) -> None:
+    """Refuse an ablation that is not one: more differs than what is declared.
 
     Raises:
         ValueError: Names the keys that differ beside the declared ones.
@@ -46,7 +46,7 @@ def check_ablations(arms: Sequence[BuiltinArm]) -> None:
         _check(arm, full)
 
 
-def _check(arm: BuiltinArm, full: BuiltinArm) -> None:
+def _check(arm: ArmConfig, full: ArmConfig) -> None:
     differing = find_differences(arm, full)
     for factor in arm.factor:
         if factor in FREE_KEYS:
@@ -69,8 +69,8 @@ def _covers(factor: str, key: str) -> bool:
     return key == factor or key.startswith(f"{factor}.")
 
 
-def _why_not(factor: str, arm: BuiltinArm, full: BuiltinArm) -> str:
-    """Why a declared factor is none of the differing keys."""
+def _why_not(factor: str, arm: ArmConfig, full: ArmConfig) -> str:
+    """Why a declared factor is not one of the differing keys."""
     known = sorted({*_flatten(arm), *_flatten(full), *type(arm).model_fields} - {*FREE_KEYS})
     if any(_covers(factor, key) for key in known):
         return f"is the same in {full.name!r}: nothing was removed"
@@ -82,7 +82,7 @@ def _why_not(factor: str, arm: BuiltinArm, full: BuiltinArm) -> str:
 _MISSING = object()
 
 
-def _flatten(arm: BuiltinArm) -> dict[str, Any]:
+def _flatten(arm: ArmConfig) -> dict[str, Any]:
     values = arm.model_dump(mode="json", exclude=set(FREE_KEYS))
     return dict(_leaves(values, ""))
 

@@ -1,21 +1,35 @@
-"""`[[arm]]`: the settings of each kind of arm."""
+"""`[[arm]]`: the settings that arms share, and where each kind of arm declares its own."""
 
 from __future__ import annotations
 
 import datetime as dt
 import re
+from collections.abc import Iterable
+from importlib import import_module
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
-    BaseModel,
+    BeforeValidator,
     Field,
+    SerializeAsAny,
     SerializerFunctionWrapHandler,
     model_serializer,
     model_validator,
 )
+from pydantic_core import PydanticCustomError
 
 from coldrun.tasks.config.section import Names, Section
+
+ARM_KINDS: dict[str, str] = {
+    "grep": "coldrun.tasks.arms.builtin.builtin_kinds:GREP",
+    "bm25": "coldrun.tasks.arms.builtin.builtin_kinds:BM25",
+    "command": "coldrun.tasks.arms.command.command_kind:COMMAND",
+    "mcp": "coldrun.tasks.arms.mcp.mcp_kind:MCP",
+    "http": "coldrun.tasks.arms.service.http_kind:HTTP",
+    "chat": "coldrun.tasks.arms.service.chat_kind:CHAT",
+}
+"""The registry: each kind with the module and name of its `ArmKind`, imported when first used."""
 
 DEFAULT_INFRA_PATTERNS = (
     r"index(?:ing)? (?:is )?not (?:yet )?(?:ready|built|available|complete)",
@@ -34,17 +48,10 @@ DEFAULT_EMPTY_PATTERNS = (
 )
 """A tool that says one of these in a short text has honestly found nothing."""
 
-DEFAULT_LISTING_BYTES = 100_000
-"""About 25,000 tokens: what a listing of the corpus may take of a prompt."""
-
 HEADER_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """`${NAME}` in a header: the value of a declared variable."""
 
 CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "x-api-key", "api-key")
-
-OWN_FIELDS = ("model", "messages", "stream", "n")
-"""What coldrun writes into the request of a `chat` arm itself, or cannot read in more than one."""
-
 
 DESCRIPTIVE_KEYS = ("ablation_of", "factor", "uses", "min_use_share")
 """Keys that say how an arm is to be compared, and decide no answer."""
@@ -54,20 +61,17 @@ LATER_KEYS = (*DESCRIPTIVE_KEYS, "cwd", "items_may_be_new")
 captures from before they existed stay valid."""
 
 
-class ToolCall(Section):
-    """One call of an MCP tool while a session is prepared, repeated until it is ready."""
-
-    tool: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
-    until: str | None = None
-    every_seconds: float = Field(default=0.5, gt=0)
-    timeout_seconds: float = Field(default=300, gt=0)
+def find_kind(kind: str) -> Any:
+    """The `ArmKind` of a kind of arm. Raises KeyError when the registry has no such kind."""
+    module, _, name = ARM_KINDS[kind].partition(":")
+    return getattr(import_module(module), name)
 
 
-class BuiltinArm(Section):
+class ArmConfig(Section):
     """Settings that every kind of arm has."""
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
+    kind: str
     role: Literal["candidate", "control", "floor"] = "candidate"
     trials: int = Field(default=1, ge=1)
     sessions: int = Field(default=1, ge=1)
@@ -78,7 +82,7 @@ class BuiltinArm(Section):
     factor: Names = ()
 
     @model_validator(mode="after")
-    def _ablation_has_its_factor(self) -> BuiltinArm:
+    def _ablation_has_its_factor(self) -> ArmConfig:
         if (self.ablation_of is None) != (not self.factor):
             raise ValueError(
                 "`ablation_of` goes with `factor`, the key in which the two arms differ"
@@ -86,10 +90,7 @@ class BuiltinArm(Section):
         return self
 
     @model_serializer(mode="wrap")
-    def _leave_out_what_is_not_said(
-        self, serialize: SerializerFunctionWrapHandler
-    ) -> dict[str, Any]:
-        """Unset keys of `LATER_KEYS` are left out."""
+    def _leave_out_unset_keys(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values: dict[str, Any] = serialize(self)
         unset = set(LATER_KEYS) - self.model_fields_set
         return {key: value for key, value in values.items() if key not in unset}
@@ -105,21 +106,7 @@ class BuiltinArm(Section):
         return True
 
 
-class GrepArm(BuiltinArm):
-    """`kind = "grep"`: the words of the query against file contents."""
-
-    kind: Literal["grep"]
-
-
-class Bm25Arm(BuiltinArm):
-    """`kind = "bm25"`: BM25 over identifier-aware tokens."""
-
-    kind: Literal["bm25"]
-    k1: float = Field(default=1.5, gt=0)
-    b: float = Field(default=0.75, ge=0, le=1)
-
-
-class ProcessArm(BuiltinArm):
+class ProcessArm(ArmConfig):
     """Settings of arms whose answers come from outside coldrun: a program, or an endpoint."""
 
     argv: tuple[str, ...] = ()
@@ -149,8 +136,13 @@ class ProcessArm(BuiltinArm):
 
     @property
     def is_identified(self) -> bool:
-        """An endpoint that coldrun did not start can be anything at any time."""
+        """Whether coldrun starts what answers; an endpoint can change at any time."""
         return bool(self.argv)
+
+    @property
+    def deciding_variables(self) -> tuple[str, ...]:
+        """The declared variables whose values are part of the key of an answer."""
+        return self.env
 
     @model_validator(mode="after")
     def _one_parser(self) -> ProcessArm:
@@ -165,20 +157,32 @@ class ProcessArm(BuiltinArm):
         return self
 
 
-class CommandArm(ProcessArm):
-    """`kind = "command"`: a JSON Lines session, or one process per task."""
-
-    kind: Literal["command"]
-    argv: tuple[str, ...] = Field(min_length=1)
-    mode: Literal["session", "per-task"] = "session"
-
-
 class ServerArm(ProcessArm):
     """Settings of arms that can be asked over HTTP: at a remote `url`, or at one that the server
     started with `argv` listens on."""
 
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def sent_headers(self) -> dict[str, str]:
+        """The headers of a request, with the names of variables in place of their values."""
+        return self.headers
+
+    @property
+    def header_variables(self) -> tuple[str, ...]:
+        """The variables that the headers are filled from, in order."""
+        return _named_variables(self.sent_headers.values())
+
+    @property
+    def deciding_variables(self) -> tuple[str, ...]:
+        """Without the variables that only tell a remote endpoint who asks."""
+        if self.runs_program:
+            return self.env
+        credentials = _named_variables(
+            text for name, text in self.sent_headers.items() if name.lower() in CREDENTIAL_HEADERS
+        )
+        return tuple(name for name in self.env if name not in credentials)
 
     @model_validator(mode="after")
     def _url_is_usable(self) -> ServerArm:
@@ -230,88 +234,24 @@ class ServerArm(ProcessArm):
             raise ValueError(f"`{idle[0]}` goes with `argv`: it cannot reach the endpoint at `url`")
 
 
-class McpArm(ServerArm):
-    """`kind = "mcp"`: a server over stdio, or over streamable HTTP."""
-
-    kind: Literal["mcp"]
-    prepare: tuple[ToolCall, ...] = ()
-    tool: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
-
-    @model_validator(mode="after")
-    def _has_a_server(self) -> McpArm:
-        if not self.argv and self.url is None:
-            raise ValueError(
-                'kind = "mcp" needs `argv` (a server over stdio) or `url` (one over HTTP)'
-            )
-        return self
-
-
-class HttpArm(ServerArm):
-    """`kind = "http"`: one POST of JSON per question."""
-
-    kind: Literal["http"]
-    url: str
-    body: dict[str, Any] = Field(default_factory=lambda: {"query": "{query}", "k": "{k}"})
-
-    @model_validator(mode="after")
-    def _asks_the_question(self) -> HttpArm:
-        if not names_the_question(str(self.body)):
-            raise ValueError("`body` has no {query}, so every task would be asked the same")
-        return self
+def _read_arm(value: Any) -> Any:
+    """An `[[arm]]` table as the settings of its kind."""
+    if not isinstance(value, dict):
+        return value
+    kinds = ", ".join(ARM_KINDS)
+    if "kind" not in value:
+        raise PydanticCustomError("no_kind", " needs a `kind`: {kinds}", {"kinds": kinds})
+    if value["kind"] not in ARM_KINDS:
+        raise PydanticCustomError(
+            "no_kind",
+            ": kind {found} is not one of {kinds}",
+            {"found": repr(value["kind"]), "kinds": kinds},
+        )
+    return find_kind(value["kind"]).settings.model_validate(value)
 
 
-class ChatArm(ServerArm):
-    """`kind = "chat"`: one call per question of an endpoint that is compatible with OpenAI's."""
-
-    kind: Literal["chat"]
-    url: str
-    model: str
-    prompt: str
-    system: str | None = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    api_key_env: str | None = Field(default=None, pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")
-    listing_bytes: int = Field(default=DEFAULT_LISTING_BYTES, ge=1000)
-    retry: Literal["none", "once"] = "none"
-    failure_signal: str | None = None
-    retry_prompt: str | None = None
-
-    @model_validator(mode="after")
-    def _retry_has_its_settings(self) -> ChatArm:
-        idle = [name for name in ("failure_signal", "retry_prompt") if getattr(self, name)]
-        if self.retry == "none" and idle:
-            raise ValueError(f'`{idle[0]}` goes with retry = "once"')
-        if self.failure_signal is not None:
-            try:
-                re.compile(self.failure_signal)
-            except re.error as error:
-                raise ValueError(
-                    f"failure_signal = {self.failure_signal!r} is not a pattern: {error}"
-                ) from None
-        return self
-
-    @model_validator(mode="after")
-    def _request_is_one_answer(self) -> ChatArm:
-        taken = [name for name in OWN_FIELDS if name in self.parameters]
-        if taken:
-            raise ValueError(f"parameters.{taken[0]} is written by coldrun; leave it out")
-        if not names_the_question(self.prompt):
-            raise ValueError("`prompt` has no {query}, so every task would be asked the same")
-        return self
-
-
-ArmConfig = Annotated[
-    GrepArm | Bm25Arm | CommandArm | McpArm | HttpArm | ChatArm, Field(discriminator="kind")
-]
-
-ARM_KINDS: dict[str, type[BaseModel]] = {
-    "grep": GrepArm,
-    "bm25": Bm25Arm,
-    "command": CommandArm,
-    "mcp": McpArm,
-    "http": HttpArm,
-    "chat": ChatArm,
-}
+AnyArm = Annotated[SerializeAsAny[ArmConfig], BeforeValidator(_read_arm)]
+"""An arm of any kind of the registry."""
 
 
 def names_the_question(template: str) -> bool:
@@ -319,8 +259,12 @@ def names_the_question(template: str) -> bool:
     return any(name in template for name in ("{query}", "{terms}", "{terms_regex}"))
 
 
+def _named_variables(texts: Iterable[str]) -> tuple[str, ...]:
+    names = (name for text in texts for name in HEADER_VARIABLE.findall(text))
+    return tuple(dict.fromkeys(names))
+
+
 def _url_problem(url: str) -> str | None:
-    """What is wrong with an endpoint's address; None when it can be asked."""
     try:
         parts = urlsplit(url)
         has_host = bool(parts.hostname) and parts.port != 0

@@ -15,14 +15,10 @@ from pydantic import (
 )
 
 from coldrun.tasks.config.ablation import check_ablations
-from coldrun.tasks.config.arm_config import (
-    ArmConfig,
-    Bm25Arm,
-    GrepArm,
-)
+from coldrun.tasks.config.arm_config import AnyArm, ArmConfig, find_kind
 from coldrun.tasks.config.prices import PricesConfig
 from coldrun.tasks.config.section import Names, Section
-from coldrun.tasks.lib.records import AnswerKind
+from coldrun.tasks.lib.records import NULL_NAMES, AnswerKind
 
 DEFAULT_EXCLUDE_GOLD = (
     "CHANGES*",
@@ -210,7 +206,7 @@ class Config(Section):
     measure: MeasureConfig = MeasureConfig()
     bar: tuple[BarConfig, ...] = ()
     product: ProductConfig | None = None
-    arm: tuple[ArmConfig, ...] = ()
+    arm: tuple[AnyArm, ...] = ()
     run: RunConfig = RunConfig()
     prices: PricesConfig | None = None
 
@@ -231,8 +227,8 @@ class Config(Section):
     def arms(self) -> tuple[ArmConfig, ...]:
         """The declared arms; with none declared, bm25 as control and grep as floor."""
         return self.arm or (
-            Bm25Arm(name="bm25", role="control", kind="bm25"),
-            GrepArm(name="grep", role="floor", kind="grep"),
+            find_kind("bm25").settings(name="bm25", role="control", kind="bm25"),
+            find_kind("grep").settings(name="grep", role="floor", kind="grep"),
         )
 
     @property
@@ -263,7 +259,5 @@ class Config(Section):
         """Whether the tasks ask for a ranking (else for a set)."""
         return self.panel.answer_kind == "ranking"
 
-
-NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
 
 PanelConfig.model_rebuild()

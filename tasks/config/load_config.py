@@ -4,26 +4,15 @@ from __future__ import annotations
 
 import difflib
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 
-from coldrun.tasks.config.arm_config import ARM_KINDS, ToolCall
-from coldrun.tasks.config.evaluation_config import (
-    BarConfig,
-    Config,
-    HoldoutConfig,
-    MeasureConfig,
-    PanelConfig,
-    PanelUse,
-    ProductConfig,
-    RunConfig,
-    SampleConfig,
-    SplitConfig,
-)
-from coldrun.tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
+from coldrun.tasks.config.arm_config import ArmConfig, find_kind
+from coldrun.tasks.config.evaluation_config import Config
+from coldrun.tasks.config.prices import PricesConfig, PriceSnapshot
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import ConfigError
 
@@ -56,14 +45,15 @@ def load_prices(path: Path, *, name: str | None = None) -> PricesConfig:
     """Read and check the snapshot of prices at `path`, which reports call `name`.
 
     Raises:
-        ConfigError: The file cannot be read, is not TOML, or is no dated snapshot.
+        ConfigError: The file cannot be read, is not TOML, or is not a dated snapshot.
     """
     missing = f"no prices at {path}; `[prices] file` starts at the configuration's folder"
     data = _read_file(path, missing=missing)
+    table = _parse_toml(data, path)
     try:
-        snapshot = PriceSnapshot.model_validate(_parse_toml(data, path))
+        snapshot = PriceSnapshot.model_validate(table)
     except ValidationError as error:
-        problems = "; ".join(_describe_errors(error, PriceSnapshot))
+        problems = "; ".join(_describe_errors(error, PriceSnapshot, table))
         raise ConfigError(f"{path}: {problems}") from None
     return PricesConfig(file=name or str(path), digest=digest_bytes(data), snapshot=snapshot)
 
@@ -95,23 +85,22 @@ def parse_config(data: dict[str, Any], *, source: str = "the configuration") -> 
     try:
         return Config.model_validate(data)
     except ValidationError as error:
-        raise ConfigError(f"{source}: {'; '.join(_describe_errors(error))}") from None
+        raise ConfigError(f"{source}: {'; '.join(_describe_errors(error, Config, data))}") from None
 
 
-def _describe_errors(error: ValidationError, root: type[BaseModel] = Config) -> Iterator[str]:
+def _describe_errors(
+    error: ValidationError, root: type[BaseModel], data: Mapping[str, Any]
+) -> Iterator[str]:
     for problem in error.errors(include_url=False):
-        where = [part for part in problem["loc"] if part not in ARM_KINDS]
+        where = problem["loc"]
         name = _dotted(where)
         match problem["type"]:
             case "extra_forbidden":
-                yield _unknown_key(name, str(where[-1]), _known_keys(problem["loc"], root))
+                yield _unknown_key(name, str(where[-1]), _known_keys(where, root, data))
             case "missing":
                 yield f"`{name}` is missing"
-            case "union_tag_not_found":
-                yield f"`{name}` needs a `kind`: {', '.join(ARM_KINDS)}"
-            case "union_tag_invalid":
-                got = problem.get("ctx", {}).get("tag")
-                yield f"`{name}`: kind {got!r} is not one of {', '.join(ARM_KINDS)}"
+            case "no_kind":
+                yield f"`{name}`{problem['msg']}"
             case "value_error":
                 message = problem["msg"].removeprefix("Value error, ")
                 yield f"`{name}`: {message}" if name else message
@@ -126,34 +115,29 @@ def _unknown_key(name: str, key: str, known: list[str]) -> str:
     return f"unknown key `{name}`; {hint}"
 
 
-def _dotted(parts: list[int | str]) -> str:
+def _dotted(parts: tuple[int | str, ...]) -> str:
     text = ""
     for part in parts:
         text += f"[{part}]" if isinstance(part, int) else f".{part}" if text else part
     return text
 
 
-_SECTIONS: dict[str, type[BaseModel]] = {
-    "panel": PanelConfig,
-    "used_for": PanelUse,
-    "sample": SampleConfig,
-    "split": SplitConfig,
-    "holdout": HoldoutConfig,
-    "measure": MeasureConfig,
-    "bar": BarConfig,
-    "product": ProductConfig,
-    "run": RunConfig,
-    "prepare": ToolCall,
-    "prices": PricesConfig,
-    "snapshot": PriceSnapshot,
-    "models": ModelPrices,
-}
-
-
-def _known_keys(location: tuple[int | str, ...], root: type[BaseModel]) -> list[str]:
+def _known_keys(
+    location: tuple[int | str, ...], root: type[BaseModel], data: Mapping[str, Any]
+) -> list[str]:
     """The keys of the innermost table that `location` points into."""
-    model = root
+    model, table = root, data
     for part in location[:-1]:
-        if isinstance(part, str):
-            model = ARM_KINDS.get(part) or _SECTIONS.get(part) or model
+        table = table[part]  # type: ignore[index]  # an index of a list, or a key
+        if isinstance(part, str) and part in model.model_fields:
+            model = next(_models_in(model.model_fields[part].annotation), model)
+        if model is ArmConfig and isinstance(table, Mapping):
+            model = find_kind(table["kind"]).settings
     return list(model.model_fields)
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for inner in get_args(annotation):
+        yield from _models_in(inner)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import difflib
 
-from coldrun.tasks.config import NULL_NAMES, Config, PanelConfig, ProcessArm
+from coldrun.tasks.config import Config, PanelConfig, ProcessArm
 from coldrun.tasks.lib.errors import ConfigError
+from coldrun.tasks.lib.records import NULL_NAMES
 from coldrun.tasks.stats.measures import parse_measure
 
 _MINED = frozenset({"base", "head", "query", "max_gold"})
@@ -53,14 +54,14 @@ def check_config(config: Config) -> None:
 
 
 def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
-    """Refuse bars against nulls that this panel has not.
+    """Refuse bars against nulls that this panel does not have.
 
     Args:
         has_changes: Whether the lock knows how often items changed before base.
         tasks: Tasks of the panel.
 
     Raises:
-        ConfigError: Names the bar and why there is no such null.
+        ConfigError: Names the bar, and why the null does not exist.
     """
     candidates = [arm.name for arm in config.arms if arm.role == "candidate"]
     for bar in config.bar:
@@ -79,7 +80,7 @@ def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
 
 
 def _check_panel_keys(panel: PanelConfig) -> None:
-    """A key of another kind of panel would be read by nobody, and its owner believe otherwise."""
+    """Rejects keys that this kind of panel ignores."""
     others = frozenset[str]().union(*_PANEL_KEYS.values()) - _PANEL_KEYS[panel.kind]
     for key in sorted(panel.model_fields_set & others):
         kinds = " or ".join(f'"{kind}"' for kind, keys in _PANEL_KEYS.items() if key in keys)
@@ -95,7 +96,7 @@ def _check_panel_keys(panel: PanelConfig) -> None:
 
 
 def _check_folders(config: Config) -> None:
-    """A program cannot run in a corpus that the panel has not."""
+    """Rejects `cwd` in a corpus where the panel has none."""
     if config.panel.kind != "jsonl" or config.panel.repo is not None:
         return
     for arm in config.arms:

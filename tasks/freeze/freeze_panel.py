@@ -143,7 +143,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
 
 
 def _warn_of_oracles(config: Config) -> tuple[str, ...]:
-    """A name in `gold_from` that fits no arm refuses nobody a verdict: perhaps it is misspelt."""
+    """Names in `gold_from` that fit no arm, and so have no effect: perhaps they are misspelt."""
     return tuple(
         f"gold_from = {name!r} is no arm of this configuration and no arm's component: no arm is "
         "refused a verdict for it"

@@ -116,7 +116,7 @@ def read_lock(files: EvaluationFiles) -> dict[str, Any]:
     """The lock beside the configuration.
 
     Raises:
-        LockError: There is none, it is unreadable, or another version wrote it.
+        LockError: It is missing or unreadable, or another version wrote it.
     """
     try:
         lock = json.loads(files.lock.read_bytes())

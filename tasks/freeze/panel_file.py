@@ -29,7 +29,7 @@ def panel_from_bytes(data: bytes) -> tuple[Task, ...]:
     """The tasks in a panel's bytes, in panel order.
 
     Raises:
-        PanelError: The bytes are no panel.
+        PanelError: The bytes are not a panel.
     """
     try:
         return tuple(_task_from_values(json.loads(line)) for line in data.splitlines())

@@ -20,13 +20,6 @@ from coldrun.tasks.lib.records import Task
 
 SAMPLE_RULES = ("gold-capped", "answer-shape", "all", "random", "newest", "largest-first")
 
-LARGEST_FIRST_WARNING = (
-    'rule = "largest-first" takes the tasks with the most gold items first, and those often share '
-    "one answer: a constant answer may then beat every arm; "
-    '"answer-shape" (sets) and "gold-capped" (rankings) keep a panel able to tell arms apart'
-)
-"""What to print whenever the rule `largest-first` is used."""
-
 
 def sample_tasks(
     tasks: Sequence[Task], *, rule: str, size: int | None, seed: int

@@ -47,7 +47,7 @@ from coldrun.tasks.judge.evidence import INTERRUPTED
 from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
-from coldrun.tasks.lib.git.git_user import find_user
+from coldrun.tasks.lib.git.git_command import find_user
 from coldrun.tasks.lib.records import MinedPanel
 from coldrun.tasks.mine.mine_panel import find_range_end, mine_panel, with_repo
 from coldrun.tasks.run.prepare import Evaluation

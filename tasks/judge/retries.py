@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from coldrun.tasks.config import ArmConfig, ChatArm
+from coldrun.tasks.arms.service.chat_kind import ChatArm
+from coldrun.tasks.config import ArmConfig
 from coldrun.tasks.judge.cost_model import RetryPart
 from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
 from coldrun.tasks.judge.spending import tries_of

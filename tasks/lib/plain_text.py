@@ -8,7 +8,7 @@ from typing import Any
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-"""Characters that move the cursor, change colours or the direction of reading, or are none."""
+"""Characters that move the cursor, change colours or the direction of reading, and surrogates."""
 
 
 def plain_text(text: str) -> str:
@@ -25,17 +25,17 @@ def one_line(text: str) -> str:
 
 
 def cut_text(text: str, most: int) -> str:
-    """`text` in at most so many characters; an ellipsis says that there was more."""
+    """`text` in at most `most` characters; an ellipsis marks what was cut off."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def counted(number: int, one: str, many: str | None = None) -> str:
-    """A number with its noun: "1 task", "2 tasks"; `many` is for what takes no s."""
+    """A number with its noun: "1 task", "2 tasks"; `many` is an irregular plural."""
     return f"{number} {noun(number, one, many)}"
 
 
 def noun(number: float, one: str, many: str | None = None) -> str:
-    """What there is so much of: "task" for 1 and -1, else "tasks"."""
+    """The noun that fits a number: "task" for 1 and -1, else "tasks"."""
     return one if abs(number) == 1 else many or f"{one}s"
 
 

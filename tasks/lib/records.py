@@ -13,6 +13,9 @@ AnswerKind = Literal["ranking", "set"]
 Role = Literal["candidate", "control", "floor", "null"]
 Provenance = Literal["mined", "imported", "human"]
 
+NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
+"""The null strategies, in the order in which reports show them."""
+
 DROP_REASONS = (
     "merge",
     "bot_author",
@@ -112,8 +115,8 @@ class Attempt:
     no part in the answer.
     """
 
-    number: Int32
-    status: Literal["ok", "infra"]
+    number: Int32 = 1
+    status: Literal["ok", "infra"] = "ok"
     reason: str | None = None
     seconds: Annotated[float, Column("attempt_seconds")] = 0.0
     model: str | None = None

@@ -25,10 +25,9 @@ from contextlib import contextmanager
 from typing import Any
 
 from coldrun.tasks.config import PanelConfig
-from coldrun.tasks.lib.errors import PanelError, RepositoryError
+from coldrun.tasks.lib.errors import RepositoryError
 from coldrun.tasks.lib.git.commit_log import LogEntry
 from coldrun.tasks.lib.git.repository import Repository
-from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import MinedPanel, Revision
 from coldrun.tasks.mine.candidates import (
     GoldRules,
@@ -79,22 +78,6 @@ def log_options(spec: PanelConfig) -> dict[str, Any]:
         "first_parent": is_merge_unit,
         "oldest_first": True,
     }
-
-
-def check_solvable(panel: MinedPanel) -> MinedPanel:
-    """Return a panel that has a task.
-
-    Raises:
-        PanelError: It has none; the message says what became of the candidates.
-    """
-    if panel.tasks:
-        return panel
-    reasons = ", ".join(f"{reason} {count}" for reason, count in panel.drops.items() if count)
-    raise PanelError(
-        f"of {counted(panel.candidates, 'candidate')} none is solvable "
-        f"({reasons or 'there is none'}); "
-        "choose an older base, or see exclude_gold and max_gold"
-    )
 
 
 def list_items(repository: Repository, tree: str) -> dict[bytes, str]:

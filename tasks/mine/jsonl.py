@@ -1,4 +1,4 @@
-"""`jsonl`: tasks that somebody else made, one JSON object a line, with the checks of mined ones.
+"""`jsonl`: imported tasks, one JSON object a line, with the checks of mined ones.
 
     {"id": "t1", "query": "…", "gold": ["src/a.py"], "date": "2026-08-01"}
     {"id": "t2", "query": "…", "gold": [{"item": "a", "grade": 2, "provenance": "human"}]}

@@ -62,7 +62,7 @@ def normalise_date(value: str) -> str:
     """An ISO 8601 date or time as a time in UTC; one without a zone is UTC already.
 
     Raises:
-        ValueError: It is no such date.
+        ValueError: It is not such a date.
         OverflowError: In UTC it is before the year 1 or after 9999.
     """
     moment = dt.datetime.fromisoformat(value)

@@ -33,7 +33,7 @@ class TicketQuery:
 
 
 class NamingCommit(NamedTuple):
-    """A commit that names a ticket. `message` is empty where nobody will ask for text."""
+    """A commit that names a ticket. `message` is empty where no text is wanted."""
 
     committed: int
     commit: str
@@ -70,7 +70,7 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
     Flags at its start, such as (?i), hold for all of it.
 
     Raises:
-        re.error: It is no regular expression.
+        re.error: It is not a regular expression.
     """
     flags = re.compile(pattern).flags
     return re.compile(rf"(?<!\w)(?:{_FLAGS.sub('', pattern)})(?!\w)", flags)

@@ -82,7 +82,7 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
 
     Raises:
         PanelError: The pattern matches nothing or nearly everything, two repositories have one
-            name, the tickets file is wrong, or `base` is no date, or one that leaves nothing.
+            name, the tickets file is wrong, or `base` is not a date, or leaves nothing.
         RepositoryError: A repository cannot be read.
     """
     pattern = _check_pattern(panel.ticket_pattern)
@@ -130,7 +130,7 @@ def locate_repositories(
 
     Raises:
         PanelError: A glob finds nothing, or two repositories have one name.
-        RepositoryError: A place is no repository, or a URL cannot be cloned.
+        RepositoryError: A place is not a repository, or a URL cannot be cloned.
     """
     places: dict[str, str] = {}
     located: dict[str, Repository] = {}
@@ -158,7 +158,7 @@ def _expand(source: str, config_dir: Path) -> list[str]:
     place = os.path.normpath(config_dir / Path(source).expanduser())
     if not glob.has_magic(source):
         return [place]
-    # The folder's own name is no pattern; Path.glob takes neither absolute patterns nor "..".
+    # The folder's own name is not a pattern; Path.glob takes neither absolute patterns nor "..".
     pattern = os.path.join(glob.escape(str(config_dir)), Path(source).expanduser())  # noqa: PTH118
     found = glob.glob(os.path.normpath(pattern), include_hidden=True)  # noqa: PTH207
     # A folder may be called .github; what lies in .git is a repository's own.

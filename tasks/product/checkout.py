@@ -5,89 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from coldrun.tasks.lib.errors import RepositoryError
+from coldrun.tasks.lib.git.clone import FULL_NAME, is_url
+from coldrun.tasks.lib.git.git_command import read_git
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import Revision
 
-PLAIN_GIT = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_NO_REPLACE_OBJECTS": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_OPTIONAL_LOCKS": "0",
-    "LC_ALL": "C",
-}
-"""Git without anybody's configuration: the same files for everybody."""
-
-NETWORK_GIT = {"GIT_TERMINAL_PROMPT": "0", "LC_ALL": "C"}
-"""Git as the user has set it up: proxies, credentials and rewritten URLs work."""
-
-USER_VARIABLES = (*("GIT_ASKPASS", "GIT_CONFIG", "GIT_HTTP_", "GIT_PROXY_", "GIT_SSH", "GIT_SSL_"),)
-"""How the user reaches a remote; the caller's other GIT_ variables (say, a hook's) are hidden."""
-
 NETWORK_SECONDS = 1800
-"""After so long a transfer is given up."""
+"""A transfer that takes longer is given up."""
 
-FULL_NAME_LENGTHS = (40, 64)
 FETCHED_REF = "refs/coldrun/fetched"
 
 
-def run_git(
-    arguments: Sequence[str],
-    *,
-    cwd: Path,
-    env: Mapping[str, str] | None = None,
-    timeout_seconds: float | None = None,
-) -> bytes:
-    """The output of one git command.
-
-    Raises:
-        RepositoryError: git failed; the message holds what it said.
-    """
-    from git import Git
-    from git.exc import CommandError
-
-    hidden = [name for name in sorted(os.environ) if name.startswith("GIT_")]
-    kept = PLAIN_GIT if env is None else env
-    if kept.get("GIT_CONFIG_NOSYSTEM") is None:
-        hidden = [name for name in hidden if not name.startswith(USER_VARIABLES)]
-    unset = [word for name in hidden if name not in kept for word in ("-u", name)]
-    try:
-        output = Git(cwd).execute(
-            [*(("env", *unset) if unset else ()), "git", *arguments],
-            env=dict(kept),
-            stdout_as_string=False,
-            strip_newline_in_stdout=False,
-            kill_after_timeout=timeout_seconds,
-        )
-    except CommandError as error:
-        said = str(error.stderr).strip().removeprefix("stderr: ").strip("'\n ")
-        words = (word for word in arguments if not word.startswith("-") and "=" not in word)
-        name = next(words, "command")
-        raise RepositoryError(f"git {name} failed in {cwd}: {said}") from None
-    if not isinstance(output, bytes):
-        raise TypeError("git gave text where bytes were asked for")
-    return output
-
-
 def is_remote(repo: str) -> bool:
-    """Whether `repo` names a repository by URL (`scheme://` or `user@host:path`), not by path."""
-    if repo.startswith("file://"):
-        return False
-    if "://" in repo:
-        return True
-    host, colon, _ = repo.partition(":")
-    return bool(colon) and "/" not in host and not Path(repo).exists()
-
-
-def is_full_name(revision: str) -> bool:
-    """Whether `revision` is a full object name in hexadecimal."""
-    return len(revision) in FULL_NAME_LENGTHS and all(
-        character in "0123456789abcdef" for character in revision
-    )
+    """Whether a product is reached over the network; a `file://` URL is a path."""
+    return is_url(repo) and not repo.startswith("file://")
 
 
 def resolve_remote(url: str, revision: str) -> str:
@@ -96,14 +32,9 @@ def resolve_remote(url: str, revision: str) -> str:
     Raises:
         RepositoryError: The repository cannot be reached, or has no such branch or tag.
     """
-    if is_full_name(revision):
+    if FULL_NAME.fullmatch(revision):
         return revision
-    output = run_git(
-        ["ls-remote", url],
-        cwd=Path(tempfile.gettempdir()),
-        env=NETWORK_GIT,
-        timeout_seconds=NETWORK_SECONDS,
-    )
+    output = _transfer(["ls-remote", url], Path(tempfile.gettempdir()))
     refs: dict[str, str] = {}
     for line in output.decode("utf-8", "replace").splitlines():
         commit, _, name = line.partition("\t")
@@ -125,7 +56,7 @@ def resolve_remote(url: str, revision: str) -> str:
 def fetch_alone(source: str, commit: str, target: Path) -> Revision:
     """Make a repository at `target` that holds one commit of `source` and nothing else.
 
-    `source` is a URL or an absolute path. The work tree is checked out without anybody's git
+    `source` is a URL or an absolute path. The work tree is checked out without the user's git
     configuration, `HEAD` is detached at the commit, and no remote is recorded, so no later commit
     can be reached from inside.
 
@@ -136,9 +67,9 @@ def fetch_alone(source: str, commit: str, target: Path) -> Revision:
         RepositoryError: The commit cannot be fetched, or `HEAD` is not the commit asked for.
     """
     target.mkdir(parents=True, exist_ok=True)
-    run_git(["init", "--quiet", "--initial-branch=coldrun", "."], cwd=target)
+    read_git(["init", "--quiet", "--initial-branch=coldrun", "."], directory=target)
     _fetch_commit(source, commit, target)
-    run_git(["checkout", "--quiet", "--detach", commit], cwd=target)
+    read_git(["checkout", "--quiet", "--detach", commit], directory=target)
     _forget_source(target)
     return verify_head(target, commit)
 
@@ -153,35 +84,30 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
         path = source.removeprefix("file://")
         # Whoever owns the files: only objects are read.
         serve = "git -c uploadpack.allowAnySHA1InWant=true -c 'safe.directory=*' upload-pack"
-        run_git(
+        read_git(
             [*fetch, f"--upload-pack={serve}", f"file://{path}", f"+{commit}:{FETCHED_REF}"],
-            cwd=target,
+            directory=target,
         )
         return
     try:
-        run_git(
-            [*fetch, source, f"+{commit}:{FETCHED_REF}"],
-            cwd=target,
-            env=NETWORK_GIT,
-            timeout_seconds=NETWORK_SECONDS,
-        )
+        _transfer([*fetch, source, f"+{commit}:{FETCHED_REF}"], target)
     except RepositoryError as refused:
         # Servers before protocol 2 hand out tips of branches and tags only.
         with tempfile.TemporaryDirectory(dir=target.parent, prefix="clone-") as folder:
             try:
-                run_git(
-                    ["clone", "--quiet", "--bare", source, "whole.git"],
-                    cwd=Path(folder),
-                    env=NETWORK_GIT,
-                    timeout_seconds=NETWORK_SECONDS,
-                )
+                _transfer(["clone", "--quiet", "--bare", source, "whole.git"], Path(folder))
                 _fetch_commit(str(Path(folder) / "whole.git"), commit, target)
             except RepositoryError:
                 raise refused from None
 
 
+def _transfer(arguments: Sequence[str], folder: Path) -> bytes:
+    """Run git over the network, as the user has set it up."""
+    return read_git(arguments, directory=folder, as_user=True, timeout_seconds=NETWORK_SECONDS)
+
+
 def _forget_source(target: Path) -> None:
-    run_git(["update-ref", "-d", FETCHED_REF], cwd=target)
+    read_git(["update-ref", "-d", FETCHED_REF], directory=target)
     for name in ("FETCH_HEAD", "ORIG_HEAD"):
         (target / ".git" / name).unlink(missing_ok=True)
     shutil.rmtree(target / ".git" / "logs", ignore_errors=True)
@@ -197,35 +123,33 @@ def verify_head(checkout: Path, commit: str) -> Revision:
 
 def list_changed(checkout: Path, tree: str) -> tuple[str, ...]:
     """Tracked files that are not what `tree` says, staged or not, sorted. Writes nothing."""
-    status = run_git(
-        ["status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames"], cwd=checkout
-    )
-    unstaged = (record[3:] for record in status.split(b"\0") if record and record[1:2] != b" ")
-    staged = run_git(
-        ["diff-index", "--cached", "--name-only", "-z", "--no-renames", tree, "--"], cwd=checkout
-    )
-    names = {*unstaged, *(name for name in staged.split(b"\0") if name)}
-    return tuple(sorted(os.fsdecode(name) for name in names))
+    status = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+    staged = ("diff-index", "--cached", "--name-only", "-z", "--no-renames", tree, "--")
+    unstaged = (record[3:] for record in _records(checkout, *status) if record[1:2] != b" ")
+    return tuple(sorted(map(os.fsdecode, {*unstaged, *_records(checkout, *staged)})))
 
 
 def list_untracked(checkout: Path) -> tuple[str, ...]:
     """Files of a checkout that git does not track, ignored ones included, sorted."""
-    output = run_git(["ls-files", "--others", "-z"], cwd=checkout)
-    return tuple(sorted(os.fsdecode(path) for path in output.split(b"\0") if path))
-
-
-def list_tracked(checkout: Path) -> dict[str, str]:
-    """The files of a checkout that git tracks, with their modes ("160000": a submodule)."""
-    output = run_git(["ls-files", "--stage", "-z"], cwd=checkout)
-    records = (record.partition(b"\t") for record in output.split(b"\0") if record)
-    return {os.fsdecode(path): meta[:6].decode("ascii") for meta, _, path in records}
+    return tuple(sorted(map(os.fsdecode, _records(checkout, "ls-files", "--others", "-z"))))
 
 
 def list_made(checkout: Path) -> tuple[str, ...]:
     """What git does not track in a checkout, a folder without tracked files as one name with a
     slash at its end; empty folders included, sorted."""
-    output = run_git(["ls-files", "--others", "--directory", "-z"], cwd=checkout)
-    return tuple(sorted(os.fsdecode(path) for path in output.split(b"\0") if path))
+    records = _records(checkout, "ls-files", "--others", "--directory", "-z")
+    return tuple(sorted(map(os.fsdecode, records)))
+
+
+def list_tracked(checkout: Path) -> dict[str, str]:
+    """The files of a checkout that git tracks, with their modes ("160000": a submodule)."""
+    records = (each.partition(b"\t") for each in _records(checkout, "ls-files", "--stage", "-z"))
+    return {os.fsdecode(path): meta[:6].decode("ascii") for meta, _, path in records}
+
+
+def _records(folder: Path, *arguments: str) -> list[bytes]:
+    """The output of a git command with `-z`, taken apart."""
+    return [each for each in read_git(arguments, directory=folder).split(b"\0") if each]
 
 
 def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str | None]:
@@ -237,14 +161,8 @@ def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[st
     found: dict[str, str | None] = dict.fromkeys(paths)
     if not found:
         return found
-    output = run_git(
-        [
-            *("-c", "safe.directory=*", "ls-tree", "-t", "-z", "--full-tree"),
-            *(commit, "--", *found),
-        ],
-        cwd=repository,
-    )
-    for record in output.split(b"\0"):
+    options = ("-c", "safe.directory=*", "ls-tree", "-t", "-z", "--full-tree")
+    for record in _records(repository, *options, commit, "--", *found):
         meta, _, path = record.partition(b"\t")
         name = os.fsdecode(path)
         if name in found:
@@ -262,19 +180,19 @@ def write_worktree_tree(repo: Path, objects: Path) -> str:
     git_dir = Path(_one_line(["rev-parse", "--absolute-git-dir"], repo))
     common = Path(_one_line(["rev-parse", "--path-format=absolute", "--git-common-dir"], repo))
     top = Path(_one_line(["rev-parse", "--show-toplevel"], repo))
-    run_git(["init", "--quiet", "--bare", str(objects)], cwd=top)
+    read_git(["init", "--quiet", "--bare", str(objects)], directory=top)
     (objects / "objects" / "info" / "alternates").write_text(f"{common / 'objects'}\n")
     index = objects / "worktree.index"
     if (git_dir / "index").exists():
         shutil.copy2(git_dir / "index", index)
-    env = {
-        **NETWORK_GIT,
+    environment = {
         "GIT_INDEX_FILE": str(index),
         "GIT_OBJECT_DIRECTORY": str(objects / "objects"),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(common / "objects"),
     }
-    run_git(["add", "--all", "."], cwd=top, env=env)
-    return run_git(["write-tree"], cwd=top, env=env).decode("ascii").strip()
+    options: dict[str, Any] = {"directory": top, "as_user": True, "environment": environment}
+    read_git(["add", "--all", "."], **options)
+    return read_git(["write-tree"], **options).decode("ascii").strip()
 
 
 def lay_dirty_tree(checkout: Path, objects: Path, tree: str) -> None:
@@ -288,15 +206,15 @@ def lay_dirty_tree(checkout: Path, objects: Path, tree: str) -> None:
             ("DATE", "2000-01-01T00:00:00Z"),
         )
     }
-    commit = run_git(
-        ["commit-tree", tree, "-m", "dirty work tree"], cwd=objects, env={**PLAIN_GIT, **author}
+    commit = read_git(
+        ["commit-tree", tree, "-m", "dirty work tree"], directory=objects, environment=author
     )
     name = commit.decode("ascii").strip()
-    run_git(["update-ref", "refs/heads/dirty", name], cwd=objects)
+    read_git(["update-ref", "refs/heads/dirty", name], directory=objects)
     _fetch_commit(str(objects), name, checkout)
-    run_git(["read-tree", "--reset", "-u", tree], cwd=checkout)
+    read_git(["read-tree", "--reset", "-u", tree], directory=checkout)
     _forget_source(checkout)
 
 
 def _one_line(arguments: Sequence[str], cwd: Path) -> str:
-    return os.fsdecode(run_git(arguments, cwd=cwd, env=NETWORK_GIT)).strip("\n")
+    return os.fsdecode(read_git(arguments, directory=cwd, as_user=True)).strip("\n")

@@ -11,7 +11,7 @@ import mmap
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -39,10 +39,6 @@ class Tie:
     path: str
     entry: str
     why: str
-
-    def to_values(self) -> dict[str, str]:
-        """As JSON values."""
-        return asdict(self)
 
 
 def path_text(name: str) -> str:
@@ -143,7 +139,7 @@ def _tracked_by_size(checkout: Path, tracked: Mapping[str, str]) -> dict[int, li
 
 
 def _copied(checkout: Path, made: Path, by_size: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """The tracked files that a file is a copy of; blank files are nobody's."""
+    """The tracked files that a file is a copy of; blank files do not count."""
     candidates = by_size.get(made.stat().st_size, ())
     content = made.read_bytes() if candidates else b""
     if content.strip():

@@ -24,7 +24,7 @@ _reserved: dict[Path, FileLock] = {}
 
 
 def read_stamp(place: Path) -> dict[str, Any] | None:
-    """What the completion stamp of a point says; None when there is none, or no whole one."""
+    """What the completion stamp of a point says; None when it is missing or incomplete."""
     try:
         value = json.loads((place / "point.json").read_bytes())
     except (FileNotFoundError, ValueError):
@@ -135,7 +135,7 @@ def _state(path: Path) -> list[int]:
 
 
 def _digest(path: Path) -> str | None:
-    """SHA-256 of a file, through links; None of what is no file (a folder of its own, say)."""
+    """SHA-256 of a file, through links; None of anything else, such as a nested repository."""
     try:
         return digest_path(path) if path.is_file() else str(path.readlink())
     except OSError:
@@ -175,7 +175,7 @@ def hold_point(point: Point | None) -> Iterator[None]:
 
 @contextmanager
 def claim_point(place: Path) -> Iterator[bool]:
-    """Whether nobody uses a point, and nobody can for the length of a block; without waiting."""
+    """Lock a point for the length of a block, without waiting; False when it is in use."""
     held = try_lock(place.with_suffix(".hold"))
     used = None if held is None else try_lock(place.with_suffix(".use"))
     try:
@@ -254,7 +254,7 @@ def sweep_when_free(place: Path) -> None:
 
 
 def sweep_all(place: Path, stamp: Mapping[str, Any]) -> None:
-    """Remove what sessions left in a point's checkout, bytecode too; nobody may be using it."""
+    """Remove all that sessions left in a point's checkout, which must not be in use."""
     checkout, known = place / "checkout", _built_files(stamp)
     _remove(
         checkout,

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -368,7 +368,7 @@ def _make(
     notes: tuple[str, ...] = (),
     is_shared: bool = False,
 ) -> dict[str, Any]:
-    """Check out and set up at a place from scratch; nobody may be using it.
+    """Check out and set up at a place from scratch. The place must not be in use.
 
     Returns:
         The stamp.
@@ -405,7 +405,7 @@ def _make(
             "tree": found.tree,
             "setup_commit": found.commit,
             "made": [path_text(name) for name in made],
-            "ties": [tie.to_values() for tie in ties],
+            "ties": [asdict(tie) for tie in ties],
             "notes": list(notes),
             "untracked": record_built(place.checkout, names),
         },

@@ -15,14 +15,7 @@ from coldrun.tasks.arms.artifacts import (
     describe_interpreter,
     find_binaries,
 )
-from coldrun.tasks.arms.service.variables import credential_variables
-from coldrun.tasks.config import (
-    DESCRIPTIVE_KEYS,
-    ArmConfig,
-    ProcessArm,
-    ProductConfig,
-    ServerArm,
-)
+from coldrun.tasks.config import DESCRIPTIVE_KEYS, ArmConfig, ProcessArm, ProductConfig
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.machine.file_digest import digest_path
 from coldrun.tasks.lib.machine.search_path import session_search_path
@@ -78,7 +71,7 @@ def identify_arm(
     if arm.runs_program and product is not None and point is not None:
         artifacts["setup"] = digest_setup(product, config_dir=config_dir)
     environment = {
-        "env": {name: os.environ.get(name) for name in _deciding_variables(arm)},
+        "env": {name: os.environ.get(name) for name in arm.deciding_variables},
         "set_env": arm.set_env,
         "path": session_search_path(),
     }
@@ -92,15 +85,6 @@ def identify_arm(
         environment=hashlib.sha256(canonical_json(environment)).hexdigest(),
         is_identified=arm.is_identified,
     )
-
-
-def _deciding_variables(arm: ProcessArm) -> tuple[str, ...]:
-    """The declared variables whose values can decide an answer: of an endpoint that coldrun does
-    not start, not those that only say who asks."""
-    if not isinstance(arm, ServerArm) or arm.runs_program:
-        return arm.env
-    credentials = credential_variables(arm)
-    return tuple(name for name in arm.env if name not in credentials)
 
 
 def _identify_point(point: Point) -> dict[str, str]:

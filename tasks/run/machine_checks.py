@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
 
-from coldrun.tasks.lib.git.git_user import find_user
+from coldrun.tasks.lib.git.git_command import find_user
 from coldrun.tasks.lib.machine.scratch import find_enclosing_repository
 from coldrun.tasks.run.scratch_usage import find_prunable
 from coldrun.warehouse.reader import NEXT_STEP, find_damage

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.artifacts import declared_files
 from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
-from coldrun.tasks.arms.registry import open_session
 from coldrun.tasks.config import (
     ArmConfig,
     Config,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
-from coldrun.tasks.arms.service.variables import require_variables
+from coldrun.tasks.arms.service.http_settings import require_variables
 from coldrun.tasks.config import ServerArm
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.records import Point

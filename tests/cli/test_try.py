@@ -16,8 +16,9 @@ from click.testing import CliRunner
 
 from coldrun.cli.main import main
 from coldrun.cli.try_arms import GivenTools, arms_text, check_tool, read_arms
-from coldrun.tasks.arms.mcp.mcp_tools import list_tools
-from coldrun.tasks.config import McpArm, parse_config
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
+from coldrun.tasks.arms.mcp.mcp_stdio import list_tools
+from coldrun.tasks.config import parse_config
 from coldrun.tasks.lib.errors import UsageError
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import EvaluationLab

@@ -86,11 +86,9 @@ def test_describe_distribution_one_dominant_answer_warns() -> None:
     assert len(warnings) == 2
     assert "19 of 20 tasks (95%): admin + legacy + web" in warnings[0]
     assert "1.1 equally common" in warnings[1]
-
-
-def test_describe_distribution_dominant_nothing_is_named() -> None:
-    """An empty answer has a name in the warning."""
     assert ": nothing;" in describe_distribution(make_tasks((), (), ("a",))).warnings[0]
+    with pytest.raises(PanelError, match="no task to describe"):
+        describe_distribution([])
 
 
 def test_describe_distribution_hub_file_warns_for_rankings_only() -> None:
@@ -116,9 +114,3 @@ def test_describe_distribution_share_of_path_naming_queries_comes_from_strata() 
     plain = make_tasks(("c",), ("d",), names_gold="no")
     assert describe_distribution(named + plain).names_gold_share == 0.5
     assert describe_distribution(make_tasks(("a",))).names_gold_share is None
-
-
-def test_describe_distribution_no_tasks_is_refused() -> None:
-    """Nothing to describe is an error, not a row of zeros."""
-    with pytest.raises(PanelError, match="no task to describe"):
-        describe_distribution([])

@@ -40,19 +40,18 @@ def test_read_frozen_panel_with_rewritten_line_ends_says_so(lab: EvaluationLab) 
         lab.load()
 
 
-def test_read_frozen_panel_without_lock_says_freeze_first(lab: EvaluationLab) -> None:
-    """The message is the command."""
-    lab.files.lock.unlink()
-
-    with pytest.raises(LockError, match=f"run `coldrun freeze {lab.config}` first"):
-        lab.load()
-
-
-def test_read_frozen_panel_without_panel_says_so(lab: EvaluationLab) -> None:
-    """A lock alone is not enough."""
+def test_read_frozen_panel_without_its_files_says_what_to_do(lab: EvaluationLab) -> None:
+    """A lock of another version, a lost panel, a lost lock: each message is the next step."""
+    text = lab.files.lock.read_text()
+    lab.files.lock.write_text(text.replace('"schema": 1', '"schema": 2'))
+    with pytest.raises(LockError, match="lock schema 2, this one reads 1"):
+        read_lock(lab.files)
+    lab.files.lock.write_text(text)
     lab.files.panel.unlink()
-
     with pytest.raises(LockError, match="cannot read the frozen panel"):
+        lab.load()
+    lab.files.lock.unlink()
+    with pytest.raises(LockError, match=f"run `coldrun freeze {lab.config}` first"):
         lab.load()
 
 
@@ -66,14 +65,6 @@ def test_read_frozen_panel_with_a_damaged_lock_is_one_error(lab: EvaluationLab, 
 
     with pytest.raises(LockError, match="freeze anew"):
         lab.load()
-
-
-def test_read_lock_of_another_version_says_so(lab: EvaluationLab) -> None:
-    """A lock that a later coldrun wrote is not guessed at."""
-    lab.files.lock.write_text('{"schema": 2}')
-
-    with pytest.raises(LockError, match="lock schema 2, this one reads 1"):
-        read_lock(lab.files)
 
 
 SETTINGS = {

@@ -10,9 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
-from coldrun.tasks.freeze.population import describe_population, estimate_production
-from coldrun.tasks.freeze.production import by_commonest_item, by_shape, post_stratified
-from coldrun.tasks.freeze.sample import sample_tasks
+from coldrun.tasks.freeze.population import (
+    ProductionEstimate,
+    describe_population,
+    estimate_production,
+)
 from coldrun.tasks.lib.records import AnswerKind, GoldItem, Task
 from tests.evaluations import CONFIG, EvaluationLab
 
@@ -31,28 +33,56 @@ def make_tasks(golds: list[list[str]], answer: AnswerKind) -> list[Task]:
     ]
 
 
-@given(
-    st.lists(golds, min_size=1, max_size=30),
-    st.sampled_from(["ranking", "set"]),
-    st.integers(1, 30),
-    st.data(),
-)
-def test_estimate_from_the_lock_equals_the_one_from_all_tasks(
-    golds: list[list[str]], answer: AnswerKind, size: int, data: st.DataObject
+def weigh(tasks: list[Task], asked: list[int], scores: list[float]) -> ProductionEstimate:
+    """The estimate from some of the tasks, with the population as the lock's JSON keeps it."""
+    sample = [tasks[number] for number in asked]
+    kept = json.loads(json.dumps(describe_population(tasks, sample)))
+    return estimate_production(
+        {task.id: score for task, score in zip(sample, scores, strict=True)}, sample, kept
+    )
+
+
+def test_estimate_published_vector_matches() -> None:
+    """Shares 0.6, 0.3, 0.1 over ten sampled tasks give 0.5833 with a standard error of 0.1833."""
+    tasks = make_tasks([["a"]] * 60 + [["b"]] * 30 + [["c"]] * 10, "set")
+    asked = [*range(4), *range(60, 63), *range(90, 93)]
+    found = weigh(tasks, asked, [1, 1, 0, 1, 0, 1, 0, 0, 0, 1])
+    assert found.estimate == pytest.approx(0.5833333333333333, abs=1e-9)
+    assert found.standard_error == pytest.approx(0.18333333333333335, abs=1e-9)
+    assert found.coverage == 1.0
+    assert found.lowest == found.highest == found.estimate
+
+
+def test_estimate_shape_that_was_not_reached_bounds_it() -> None:
+    """A shape of 20 % of the tasks, none of which was asked, may score 0 or 1."""
+    tasks = make_tasks([["a"]] * 6 + [["b"]] * 2 + [["c", "a"]] * 2, "set")
+    found = weigh(tasks, [0, 1, 6, 7], [1, 1, 0, 0])
+    assert (found.coverage, found.estimate) == (pytest.approx(0.8), pytest.approx(0.75))
+    assert (found.lowest, found.highest) == (pytest.approx(0.6), pytest.approx(0.8))
+
+
+def test_estimate_single_task_stratum_has_no_standard_error() -> None:
+    """One task shows no spread: undefined, not zero."""
+    found = weigh(make_tasks([["a"], ["b"], ["b"]], "set"), [0, 1], [1.0, 0.5])
+    assert found.standard_error is None
+    assert found.estimate == pytest.approx((1 + 2 * 0.5) / 3)
+
+
+def test_estimate_rankings_are_grouped_by_their_hub() -> None:
+    """Unique shapes around one file are one stratum."""
+    tasks = make_tasks([["core", "x"], ["core", "y"], ["z"]], "ranking")
+    found = weigh(tasks, [0, 2], [1.0, 0.0])
+    assert (found.coverage, found.estimate) == (1.0, pytest.approx(2 / 3))
+
+
+@given(st.lists(golds, min_size=1, max_size=20), st.sampled_from(["ranking", "set"]), st.data())
+def test_estimate_of_all_tasks_is_the_plain_mean(
+    golds: list[list[str]], answer: AnswerKind, data: st.DataObject
 ) -> None:
-    """The sizes that went through the lock's JSON weight exactly as the tasks themselves do."""
-    dev = make_tasks(golds, answer)
-    sample = sample_tasks(dev, rule="random", size=size, seed=1)
-    scores = {task.id: data.draw(st.sampled_from([0.0, 0.5, 1.0])) for task in sample}
-    kept = json.loads(json.dumps(describe_population(dev, sample)))
-    stratify = by_commonest_item(dev) if answer == "ranking" else by_shape
-    expected = post_stratified(scores, sample, dev, stratify=stratify)
-    found = estimate_production(scores, sample, kept)
-    assert found.estimate == pytest.approx(expected.estimate)
-    assert found.coverage == pytest.approx(expected.coverage)
-    assert found.standard_error == pytest.approx(expected.standard_error)
-    assert (found.lowest, found.highest) == pytest.approx((expected.lowest, expected.highest))
-    assert found.strata == expected.strata
+    """Asking every task leaves nothing to weight."""
+    scores = [data.draw(st.floats(0, 1)) for _ in golds]
+    found = weigh(make_tasks(golds, answer), list(range(len(golds))), scores)
+    assert found.estimate == pytest.approx(sum(scores) / len(scores))
 
 
 def test_describe_population_knows_no_task_outside_dev(tmp_path: Path) -> None:

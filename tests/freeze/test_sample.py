@@ -208,19 +208,17 @@ def test_sample_tasks_eighteen_thousand_tasks_is_quick() -> None:
     assert time.process_time() - started < 5  # ten times what it takes; quadratic took 140
 
 
-def test_sample_tasks_all_with_smaller_size_is_refused() -> None:
-    """`all` and a size contradict each other."""
-    with pytest.raises(ConfigError, match="leave `size` out"):
-        sample_tasks([make_task("a", "x"), make_task("b", "x")], rule="all", size=1, seed=0)
-
-
-def test_sample_tasks_unknown_rule_names_the_known_ones() -> None:
-    """The error lists what could have been meant."""
-    with pytest.raises(ConfigError, match="gold-capped"):
-        sample_tasks([], rule="balanced", size=1, seed=0)
-
-
-def test_sample_tasks_repeated_id_is_refused() -> None:
-    """Two tasks under one id would be drawn as one."""
-    with pytest.raises(PanelError, match="'a' is there twice"):
-        sample_tasks([make_task("a", "x"), make_task("a", "y")], rule="random", size=1, seed=0)
+@pytest.mark.parametrize(
+    ("ids", "rule", "error", "message"),
+    [
+        ("ab", "all", ConfigError, "leave `size` out"),
+        ("", "balanced", ConfigError, "use one of gold-capped"),
+        ("aa", "random", PanelError, "'a' is there twice"),
+    ],
+)
+def test_sample_tasks_impossible_sample_is_refused(
+    ids: str, rule: str, error: type[Exception], message: str
+) -> None:
+    """A size that `all` would cut, an unknown rule, two tasks under one id."""
+    with pytest.raises(error, match=message):
+        sample_tasks([make_task(id_, "x") for id_ in ids], rule=rule, size=1, seed=0)

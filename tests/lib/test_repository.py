@@ -145,29 +145,6 @@ def test_list_tree_kinds_are_told_apart(new_repository):
     }
 
 
-def test_read_blobs_many_keep_their_order(new_repository):
-    """More than fits a pipe comes back in the order asked, repeats included."""
-    made = new_repository()
-    made.commit("start", {f"f{at}": f"{at}\0" * 500 for at in range(200)})
-    repository = Repository.open(made.path)
-    ids = [entry.object_id for entry in repository.list_tree("HEAD")]
-    asked = ids[::-1] + ids
-    found = list(repository.read_blobs(asked))
-    assert [object_id for object_id, _ in found] == asked
-    assert {name: len(data) for name, data in found} == repository.blob_sizes(ids)
-
-
-def test_read_blobs_left_early_ends_the_process(new_repository):
-    """A reader that stops after the first blob leaves nothing running and raises nothing."""
-    made = new_repository()
-    made.commit("start", {f"f{at}": str(at) * 5000 for at in range(100)})
-    repository = Repository.open(made.path)
-    ids = [entry.object_id for entry in repository.list_tree("HEAD")] * 20
-    blobs = repository.read_blobs(ids)
-    assert next(blobs)[0] == ids[0]
-    blobs.close()
-
-
 def test_git_stream_left_in_good_order_before_the_end_does_not_wait(new_repository):
     """Leaving the block with output unread ends git instead of waiting for it."""
     made = new_repository()
@@ -175,14 +152,6 @@ def test_git_stream_left_in_good_order_before_the_end_does_not_wait(new_reposito
     options = repository_options(made.path / ".git")
     with GitStream([*options, "cat-file", "blob", "HEAD:a"]) as stream:
         assert stream.stdout.read(10) == b"x" * 10
-
-
-def test_read_blobs_missing_object_is_an_error(new_repository):
-    """A blob that is not there is never an empty one."""
-    made = new_repository()
-    made.commit("start", {"a": "a"})
-    with pytest.raises(RepositoryError, match="is missing"):
-        list(Repository.open(made.path).read_blobs(["0" * 39 + "1"]))
 
 
 def test_stream_log_odd_commits_are_read_field_by_field(new_repository):

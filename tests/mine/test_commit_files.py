@@ -9,9 +9,8 @@ import pytest
 from coldrun.tasks.config import DEFAULT_EXCLUDE_GOLD, PanelConfig
 from coldrun.tasks.lib.errors import PanelError, RepositoryError
 from coldrun.tasks.lib.git.repository import Repository
-from coldrun.tasks.lib.records import DROP_REASONS, GoldItem, Revision
+from coldrun.tasks.lib.records import DROP_REASONS, GoldItem
 from coldrun.tasks.mine.candidates import is_bot, make_task_id
-from coldrun.tasks.mine.commit_files import check_solvable
 
 BODY = "".join(f"line {at}\n" for at in range(40))
 
@@ -90,7 +89,8 @@ def test_mine_order_is_committer_time_then_name(new_repository, mine):
 
 
 def test_mine_renamed_file_counts_under_its_name_at_base(new_repository, mine, gold_by_query):
-    """A chain of renames leads back; a new file under the old name is a new file."""
+    """A chain of renames leads back; a new file under the old name is a new file. With renames
+    ignored, what is renamed is gone, and its new name is a new file."""
     made = new_repository()
     base = made.commit("start", {"a.py": BODY, "keep.py": "1"})
     made.commit("move", {"a.py": None, "b.py": BODY})
@@ -106,17 +106,13 @@ def test_mine_renamed_file_counts_under_its_name_at_base(new_repository, mine, g
         "reuse": ["keep.py"],
     }
     assert drops(panel) == {"created_after_base": 1}
-
-
-def test_mine_renames_ignored_moves_are_removals_and_new_files(new_repository, mine, gold_by_query):
-    """The other policy: what is renamed is gone, and its new name is a new file."""
-    made = new_repository()
-    base = made.commit("start", {"a.py": BODY})
-    made.commit("move", {"a.py": None, "b.py": BODY})
-    made.commit("edit", {"b.py": BODY + "edited\n"})
-    panel = mine(made, base=base, renames="ignore")
-    assert gold_by_query(panel) == {"move": ["a.py"]}
-    assert drops(panel) == {"created_after_base": 1}
+    ignored = mine(made, base=base, renames="ignore")
+    assert gold_by_query(ignored) == {
+        "move": ["a.py"],
+        "reuse": ["a.py", "keep.py"],
+        "edit the new one": ["a.py"],
+    }
+    assert drops(ignored) == {"created_after_base": 2}
 
 
 def test_mine_copies_and_deletions_follow_their_rules(new_repository, mine, gold_by_query):
@@ -234,22 +230,6 @@ def test_mine_parent_base_nothing_solvable_is_an_empty_panel(new_repository, min
     assert drops(panel) == {"created_after_base": 1}
 
 
-def test_mine_subject_is_the_question_when_asked(new_repository, mine):
-    """With query = "subject" the body stays out."""
-    made = new_repository()
-    base = made.commit("start", {"a": "1"})
-    made.commit("Title\n\nBody", {"a": "2"})
-    assert mine(made, base=base, query="subject").tasks[0].query == "Title"
-
-
-def test_mine_set_answers_can_be_asked_for(new_repository, mine):
-    """The kind of answer is the panel's."""
-    made = new_repository()
-    base = made.commit("start", {"a": "1"})
-    made.commit("Title", {"a": "2"})
-    assert mine(made, base=base, answer="set").tasks[0].answer == "set"
-
-
 @pytest.mark.parametrize(
     ("message", "stratum"),
     [
@@ -266,6 +246,16 @@ def test_mine_question_that_names_its_answer_is_marked(new_repository, mine, mes
     base = made.commit("start", {"src/click/core.py": "1"})
     made.commit(message, {"src/click/core.py": "2"})
     assert mine(made, base=base).tasks[0].strata["names_gold"] == stratum
+
+
+def test_mine_settings_of_the_panel_decide_its_tasks(new_repository, mine):
+    """The subject alone as the question, sets as answers; revisions are stored in full length."""
+    made = new_repository()
+    base = made.commit("start", {"a": "1"})
+    made.commit("Title\n\nBody", {"a": "2"})
+    panel = mine(made, base=base[:7], query="subject", answer="set")
+    assert (panel.tasks[0].query, panel.tasks[0].answer) == ("Title", "set")
+    assert panel.base.commit == base
 
 
 def test_mine_change_counts_leave_out_what_cannot_be_gold(new_repository, mine):
@@ -293,8 +283,8 @@ def test_mine_bare_detached_and_tagged_give_the_same(new_repository, mine, tmp_p
     assert mine(tmp_path / "bare", base="v1", head="main") == expected
 
 
-def test_mine_impossible_ranges_are_clear_errors(new_repository, mine):
-    """Unknown, empty and unrelated ranges each say what to do."""
+def test_mine_impossible_panels_are_clear_errors(new_repository, mine, tmp_path):
+    """Unknown, empty and unrelated ranges, bad patterns and cut-off histories say what to do."""
     made = new_repository()
     base = made.commit("start", {"a": "1"})
     side = made.commit("side", {"a": "2"}, branch="side", parents=[base])
@@ -305,53 +295,13 @@ def test_mine_impossible_ranges_are_clear_errors(new_repository, mine):
         mine(made, base="main", head="main")
     with pytest.raises(RepositoryError, match=f"not an ancestor.*common ancestor is {base}"):
         mine(made, base=side, head="main")
-
-
-def test_mine_shallow_clone_is_refused(new_repository, mine, tmp_path):
-    """A cut-off history would silently lack tasks."""
-    made = new_repository()
-    made.commit("one", {"a": "1"})
-    made.commit("two", {"a": "2"})
+    with pytest.raises(PanelError, match="exclude_gold"):
+        mine(made, base=base, exclude_gold=("!",))
+    with pytest.raises(ValueError, match='base = "parent"'):
+        PanelConfig(kind="commit-files", repo=".", base="main", last=5)
     made.git("clone", "-q", "--depth=1", f"file://{made.path}", str(tmp_path / "shallow"))
     with pytest.raises(RepositoryError, match="shallow clone"):
         mine(tmp_path / "shallow", base="HEAD")
-
-
-def test_mine_bad_exclusion_pattern_is_a_clear_error(new_repository, mine):
-    """A pattern that git would not take names the key."""
-    made = new_repository()
-    base = made.commit("one", {"a": "1"})
-    made.commit("two", {"a": "2"})
-    with pytest.raises(PanelError, match="exclude_gold"):
-        mine(made, base=base, exclude_gold=("!",))
-
-
-def test_check_solvable_empty_panel_says_why(new_repository, mine):
-    """Without a task, the reasons are the message."""
-    made = new_repository()
-    base = made.commit("start", {"a": "1"})
-    made.commit("new file", {"b": "1"})
-    with pytest.raises(PanelError, match=r"of 1 candidate none.*created_after_base 1"):
-        check_solvable(mine(made, base=base))
-    made.commit("old file", {"a": "2"})
-    panel = mine(made, base=base)
-    assert check_solvable(panel) is panel
-
-
-def test_panel_config_last_needs_parent_base():
-    """`last` would cut a range that base already ends."""
-    with pytest.raises(ValueError, match='base = "parent"'):
-        PanelConfig(kind="commit-files", repo=".", base="main", last=5)
-
-
-def test_revision_of_a_panel_is_full_length(new_repository, mine):
-    """Short names never enter a panel."""
-    made = new_repository()
-    base = made.commit("start", {"a": "1"})
-    made.commit("two", {"a": "2"})
-    panel = mine(made, base=base[:7])
-    assert isinstance(panel.base, Revision)
-    assert panel.base.commit == base
 
 
 @pytest.mark.parametrize(

@@ -57,6 +57,10 @@ def test_point_is_set_up_once_and_found_again(lab: Lab, counted: Path) -> None:
     assert prepare(lab, "HEAD~1").directory != one.directory
     assert counted.read_text().count("run") == 2
     assert (one.directory.parent / "setup.log").exists()
+    stamp = json.loads((one.directory.parent / "point.json").read_text())
+    assert (stamp["commit"], stamp["tree"]) == (one.commit, one.tree)
+    assert stamp["identity"]["repo"] == str(lab.root / "product")
+    assert prepare(lab, "worktree") == one  # without a change it is its commit
 
 
 def test_half_finished_set_up_is_done_again(lab: Lab, counted: Path) -> None:
@@ -156,13 +160,6 @@ def test_dirty_work_tree_is_measured_as_it_is(lab: Lab, counted: Path) -> None:
     assert [path.name for path in point.directory.parent.parent.glob("worktree-*")] == []
 
 
-def test_clean_work_tree_is_its_commit(lab: Lab, counted: Path) -> None:
-    """Without a change the work tree is the commit, and not dirty."""
-    point = prepare(lab, "worktree")
-    assert not point.is_dirty
-    assert prepare(lab, "HEAD") == point
-
-
 def test_linked_worktree_is_a_source(lab: Lab, counted: Path) -> None:
     """The product may be a linked worktree, clean or dirty."""
     lab.git("product", "worktree", "add", "--quiet", "--detach", "../linked", "HEAD~1")
@@ -190,19 +187,15 @@ def test_users_git_configuration_does_not_change_the_files(
     assert (prepare(lab).directory / "crlf.txt").read_bytes() == b"a\nb\n"
 
 
-def test_unknown_revision_and_repository_are_named(lab: Lab, counted: Path) -> None:
-    """A wrong name is a usage error that says what to do."""
+def test_what_cannot_be_a_point_is_named(lab: Lab, counted: Path) -> None:
+    """A wrong name, or a scratch folder that git would look out of, says what to do."""
     with pytest.raises(RepositoryError, match="'nope'"):
         prepare(lab, "nope")
     with pytest.raises(RepositoryError, match="there is nothing at"):
         lab.point(repo="../missing")
     with pytest.raises(ConfigError, match="needs a work tree"):
         lab.point("worktree", repo="https://example.invalid/x.git")
-
-
-def test_scratch_inside_a_repository_is_refused(lab: Lab, counted: Path) -> None:
-    """A checkout below a repository would let git find that repository."""
-    lab.commit_files("scratch", {"x": "y"})
+    (lab.scratch / ".git").mkdir()
     with pytest.raises(UsageError, match="lies inside the git repository"):
         prepare(lab)
 
@@ -224,21 +217,6 @@ def test_two_runs_at_once_share_one_set_up(lab: Lab, counted: Path) -> None:
     assert len(found) == 3
     assert len(set(found)) == 1
     assert counted.read_text().count("run") == 1
-
-
-def test_set_up_decides_the_point(lab: Lab, counted: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Another command, value of its environment or file beside it is another point."""
-    lab.write("constraints.txt", "one")
-    values = {"setup": COUNTING, "setup_env": ("COUNT_FILE",), "setup_files": ("constraints.txt",)}
-    places = [lab.point(**values).directory]
-    lab.write("constraints.txt", "two")
-    places.append(lab.point(**values).directory)
-    monkeypatch.setenv("COUNT_FILE", str(counted) + "2")
-    places.append(lab.point(**values).directory)
-    places.append(lab.point(**{**values, "setup": ("true",)}).directory)
-    assert len(set(places)) == 4
-    with pytest.raises(ConfigError, match="setup_files"):
-        lab.point(setup_files=("missing.txt",))
 
 
 def test_set_up_sees_no_undeclared_variable(
@@ -285,12 +263,3 @@ def test_point_is_fetched_over_a_protocol(lab: Lab, counted: Path) -> None:
             lab.point("HEAD~1", repo=url)
         with pytest.raises(PointError, match="cannot check out"):
             lab.point("1" * 40, repo=url)
-
-
-def test_stamp_holds_what_the_point_is(lab: Lab, counted: Path) -> None:
-    """The stamp names commit and tree, so a person can see what lies there."""
-    point = prepare(lab)
-    stamp = json.loads((point.directory.parent / "point.json").read_text())
-    assert stamp["commit"] == point.commit
-    assert stamp["tree"] == point.tree
-    assert stamp["identity"]["repo"] == str(lab.root / "product")

@@ -108,8 +108,6 @@ def test_a_session_that_stages_its_changes_is_invalid(lab: Lab) -> None:
 def test_a_pristine_corpus_that_was_edited_is_written_again(lab: Lab) -> None:
     first = copy_corpus(lab.corpus(), scratch=lab.scratch, target=lab.root / "one")
     (pristine,) = first.originals.values()
-    for lock in first.locks:
-        lock.release()
     (pristine / "src" / "a.py").write_text("edited by hand\n")
     (pristine / "extra.py").write_text("left behind\n")
 
@@ -117,5 +115,3 @@ def test_a_pristine_corpus_that_was_edited_is_written_again(lab: Lab) -> None:
 
     assert (second.directory / "src" / "a.py").read_text() == "a = 1\n"
     assert not (second.directory / "extra.py").exists()
-    for lock in second.locks:
-        lock.release()

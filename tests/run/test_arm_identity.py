@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.config import Bm25Arm
+from coldrun.tasks.arms.builtin.builtin_kinds import Bm25Arm
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.records import Point, Question
 from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.arms.session_identity import find_mismatches
+from coldrun.tasks.arms.command.line_protocol import find_mismatches
 from coldrun.tasks.lib.errors import InvalidRunError
 from coldrun.tasks.lib.records import Point, SessionStart
 from tests.sessions import Lab, ask

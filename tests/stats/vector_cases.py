@@ -12,12 +12,12 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
+from coldrun.tasks.freeze.production import weight_strata
 from scipy import stats
 
 from coldrun.tasks.config import BarConfig
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.freeze.panel_size import describe_discrimination
-from coldrun.tasks.freeze.production import weight_strata
 from coldrun.tasks.judge.attribution import describe_effect
 from coldrun.tasks.judge.gates import judge_bar
 from coldrun.tasks.judge.retries import account_retries

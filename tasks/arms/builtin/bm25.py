@@ -1,104 +1,134 @@
 """The search control: BM25 over identifier-aware tokens of paths and contents.
 
-One index per corpus, built by bm25s. A task with a base of its own is scored over that tree
-without an index: only the query's tokens are looked up, by the same formula to the last bit.
+A document is a blob at a path; its tokens are those of both. No tree has an index of its own: the
+query's tokens are looked up in the counts of all blobs and paths seen so far.
 """
 
 from __future__ import annotations
 
-import time
+import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
-from coldrun.tasks.arms.base import Session, SessionContext
-from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
-from coldrun.tasks.arms.builtin.builtin_session import Hit, begin_session, describe_unread
-from coldrun.tasks.arms.builtin.documents import (
-    CorpusReader,
-    Document,
-    join_documents,
-    share_reader,
-)
-from coldrun.tasks.arms.builtin.index_store import IndexStore, process_store
-from coldrun.tasks.arms.builtin.postings import Postings, Scores
-from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
+from coldrun.tasks.arms.builtin.builtin_session import Hit
+from coldrun.tasks.arms.builtin.documents import DocumentSet
+from coldrun.tasks.arms.builtin.token_cache import TokenCache, count_hashes, hash_token
 from coldrun.tasks.arms.builtin.tokens import tokenize
-from coldrun.tasks.config import Bm25Arm
-from coldrun.tasks.lib.errors import ConfigError
-from coldrun.tasks.lib.records import Question
+from coldrun.tasks.arms.builtin.unit_counts import (
+    OpenDocuments,
+    Segment,
+    UnitStore,
+    find_all,
+)
+
+Scores = NDArray[np.float32]
 
 
-def open_bm25_session(context: SessionContext, store: IndexStore | None = None) -> Session:
-    """Open a session of a `bm25` arm: read the corpus from git and index it.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bm25Tree:
+    """One tree, or several together, ready to be searched.
 
-    Sessions that share a `store` (by default that of the process) share the index of a corpus.
-
-    Raises:
-        ConfigError: The arm is of another kind.
-        RepositoryError: The corpus cannot be read.
-        StorageError: The token cache cannot be used.
+    `contents` and `paths` give each document's two units, `lengths` its number of tokens.
     """
-    if not isinstance(context.arm, Bm25Arm):
-        raise ConfigError(f"arm {context.arm.name!r} is not of kind bm25")
-    opened_at = time.perf_counter()
-    store = store or process_store()
-    reader = share_reader(context.corpus, store)
-    indexed_at = time.perf_counter()
-    searcher = Bm25Searcher(context.arm, reader, store, context)
-    return begin_session(searcher, opened_at=opened_at, indexed_at=indexed_at)
 
+    documents: OpenDocuments
+    segments: tuple[Segment, ...]
+    total_units: int
+    contents: NDArray[np.int32]
+    paths: NDArray[np.int32]
+    lengths: NDArray[np.int64]
+    k1: float
+    b: float
 
-class Bm25Searcher:
-    """Ranks the files of a corpus, or of a question's own base, by BM25."""
-
-    def __init__(
-        self,
-        arm: Bm25Arm,
-        reader: CorpusReader,
-        store: IndexStore,
-        context: SessionContext,
-    ) -> None:
-        scratch = context.scratch
-        cache = store.get(("token cache", scratch), lambda: TokenCache(scratch))
-        self._cache = cache
-        self._arm = arm
-        self._reader = reader
-        self.tree_names = reader.tree_names
-        self._postings = store.get(("postings", scratch, *reader.git_dirs), lambda: Postings(cache))
-        self._index: Bm25Index | None = None
-        self.log = "a tree for each question"
-        if not context.corpus.is_per_task:
-            trees = tuple(
-                (name, str(tree.git_dir), tree.tree)
-                for name, tree in sorted(context.corpus.trees.items())
-            )
-            self._index = store.get(
-                ("bm25", scratch, arm.k1, arm.b, trees),
-                lambda: Bm25Index(reader.list_trees(), cache, k1=arm.k1, b=arm.b),
-            )
-            self.log = describe_unread(
-                len(self._index.documents), self._index.binary, self._index.huge
-            )
-
-    def search(self, question: Question) -> Iterator[Hit]:
+    def search(self, query: str) -> Iterator[Hit]:
         """The files with a score, best first; equal scores by tree and path."""
-        tokens = [hash_token(token) for token in tokenize(question.query)]
-        if question.base is None and self._index is not None:
-            return _rank(self._index.score(tokens), self._index.documents)
-        sets = self._reader.list_base(question.base) if question.base else self._reader.list_trees()
-        view = self._postings.view(sets)
-        scores = view.score(tokens, k1=self._arm.k1, b=self._arm.b)
-        return _rank(scores, join_documents(sets))
+        scores = self.score([hash_token(token) for token in tokenize(query)])
+        found = np.flatnonzero(scores > 0)
+        for index in found[np.argsort(-scores[found], kind="stable")].tolist():
+            document = self.documents.files[index]
+            yield Hit(document.tree, document.path, float(scores[index]))
+
+    def score(self, tokens: Sequence[int]) -> Scores:
+        """The score of each document, bit for bit as bm25s computes it ("lucene").
+
+        That library scores in double precision, stores single precision, and adds up in the order
+        of the query's tokens, repeats included; so does this.
+        """
+        scores = np.zeros(len(self.lengths), dtype=np.float32)
+        if not self.lengths.any():
+            return scores
+        norms = self.k1 * ((1 - self.b) + self.b * self.lengths / self.lengths.mean())
+        for token in tokens:
+            counts = self._count(token)
+            held = np.flatnonzero(counts)
+            if held.size:
+                idf = np.float32(math.log(1 + (len(counts) - held.size + 0.5) / (held.size + 0.5)))
+                times = counts[held].astype(np.float32)
+                scores[held] += (idf * (times / (norms[held] + times))).astype(np.float32)
+        return scores
+
+    def _count(self, token: int) -> NDArray[np.int32]:
+        """How often each document holds the token with this hash."""
+        by_unit = np.zeros(self.total_units, dtype=np.int32)
+        units, counts = find_all(self.segments, np.array([token], dtype=np.uint64))
+        by_unit[units] = counts
+        return by_unit[self.contents] + by_unit[self.paths]
+
+
+class Bm25Store(UnitStore):
+    """Token counts of the blobs and paths seen so far."""
+
+    def __init__(self, cache: TokenCache) -> None:
+        super().__init__()
+        self._cache = cache
+
+    def open_tree(self, sets: Sequence[DocumentSet], *, k1: float, b: float) -> Bm25Tree:
+        """Make a tree searchable, or several together; blobs that are new are loaded first.
+
+        Raises:
+            RepositoryError: A blob cannot be read.
+            StorageError: The token cache cannot be used.
+        """
+        with self._hold(sets) as documents:
+            units = self._units
+            contents = [units.numbers[each.blob or ""] for each in documents.files]
+            paths = [units.numbers[_path_unit(each.path)] for each in documents.files]
+            lengths = np.array(units.lengths, dtype=np.int64)
+            return Bm25Tree(
+                documents=documents,
+                segments=tuple(units.segments),
+                total_units=len(units.lengths),
+                contents=np.array(contents, dtype=np.int32),
+                paths=np.array(paths, dtype=np.int32),
+                lengths=lengths[contents] + lengths[paths],
+                k1=k1,
+                b=b,
+            )
 
     def close(self) -> None:
-        """Let go of the repositories and the token cache. Safe to call twice."""
-        self._reader.close()
+        """Close the token cache. Safe to call twice."""
         self._cache.close()
 
+    def _add(self, each: DocumentSet) -> None:
+        known = self._units.numbers
+        new = {}
+        blobs = [blob for blob in each.blobs if blob not in known]
+        if blobs:
+            earlier = self._versions.earlier(each, blobs)
+            for blob, read in self._cache.load(each.objects, blobs, earlier=earlier).items():
+                new[blob] = (read.tokens.hashes, read.tokens.counts)
+                self._readings[blob] = read.reading
+        for document in each.documents:
+            name = _path_unit(document.path)
+            if name not in known and name not in new:
+                tokens = count_hashes(document.path)
+                new[name] = (tokens.hashes, tokens.counts)
+        self._units.add(new)
 
-def _rank(scores: Scores, documents: Sequence[Document]) -> Iterator[Hit]:
-    """Documents with a score above 0; they come by tree and path, so a stable sort keeps that."""
-    found = np.flatnonzero(scores > 0)
-    for index in found[np.argsort(-scores[found], kind="stable")].tolist():
-        yield Hit(documents[index].tree, documents[index].path, float(scores[index]))
+
+def _path_unit(path: str) -> str:
+    """The name of a path's unit; no blob id begins like this."""
+    return f"path {path}"

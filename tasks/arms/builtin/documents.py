@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree
-from coldrun.tasks.arms.builtin.index_store import IndexStore
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.object_reader import ObjectReader
 from coldrun.tasks.lib.git.path_text import encode_path
@@ -154,7 +153,8 @@ def read_versions(
 ) -> Iterator[tuple[str, bytes | None, bytes | None]]:
     """Blobs with their contents and those of their earlier versions, asked for together.
 
-    A content is None when it is above the limit or, of an earlier version, when there is none.
+    A content is None above the limit; that of the earlier version also where no such version is
+    known.
 
     Raises:
         RepositoryError: An object is missing.
@@ -165,12 +165,6 @@ def read_versions(
     for blob in wanted:
         old = next(contents)[1] if blob in earlier else None
         yield blob, next(contents)[1], old
-
-
-def share_reader(corpus: Corpus, store: IndexStore) -> CorpusReader:
-    """The reader of a corpus that all sessions with this store use."""
-    trees = tuple((name, tree.git_dir, tree.tree) for name, tree in sorted(corpus.trees.items()))
-    return store.get(("corpus", trees), lambda: CorpusReader(corpus))
 
 
 def join_documents(sets: Iterable[DocumentSet]) -> tuple[Document, ...]:

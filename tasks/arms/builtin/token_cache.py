@@ -13,10 +13,8 @@ import inspect
 import sqlite3
 import sys
 import threading
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cache, lru_cache
 from hashlib import blake2b
 from itertools import islice
@@ -26,7 +24,6 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.arms import stop_words
 from coldrun.tasks.arms.builtin import line_changes, tokens
 from coldrun.tasks.arms.builtin.documents import read_versions
 from coldrun.tasks.arms.builtin.line_changes import count_changes
@@ -40,7 +37,7 @@ Reading = Literal["text", "binary", "huge"]
 HUGE_BYTES = 1024 * 1024
 """Larger blobs are data or generated; they are listed, never read."""
 
-COUNTING_MODULES = (tokens, stop_words, line_changes, sys.modules[__name__])
+COUNTING_MODULES = (tokens, line_changes, sys.modules[__name__])
 
 BINARY_PROBE_BYTES = 8 * 1024
 
@@ -61,14 +58,12 @@ class TokenCounts(NamedTuple):
     counts: NDArray[np.uint32]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoadedTokens:
-    """Counts by blob id, empty ones for blobs that were not read as text, and what it took."""
+class BlobTokens(NamedTuple):
+    """The tokens of one blob, none for a blob that was not read as text."""
 
-    by_blob: dict[str, TokenCounts]
-    tokenized: int
-    binary: int
-    huge: int
+    blob: str
+    reading: Reading
+    tokens: TokenCounts
 
 
 @cache
@@ -94,8 +89,8 @@ class TokenCache:
         blob_ids: Iterable[str],
         *,
         earlier: Mapping[str, str] | None = None,
-    ) -> LoadedTokens:
-        """The token counts of blobs; those not yet known are read, counted and kept.
+    ) -> dict[str, BlobTokens]:
+        """The tokens of blobs by id; those not yet known are read, counted and kept.
 
         A blob with a NUL byte in its first 8 KiB is binary and one over 1 MiB is huge: both
         are counted as such and hold no tokens. Where `earlier` names a known blob that a new one
@@ -116,13 +111,7 @@ class TokenCache:
             for batch in _batches(_count_blobs(objects, missing, pairs), _ROWS_PER_WRITE):
                 _insert(connection, batch)
                 rows.update((row.blob, row) for row in batch)
-        readings = Counter(row.reading for row in rows.values())
-        return LoadedTokens(
-            by_blob={blob: rows[blob].tokens for blob in wanted},
-            tokenized=len(missing),
-            binary=readings["binary"],
-            huge=readings["huge"],
-        )
+        return rows
 
     def close(self) -> None:
         """Close the file. Safe to call twice or while others load; a later load opens it."""
@@ -172,12 +161,6 @@ class TokenCache:
         )
 
 
-class _Row(NamedTuple):
-    blob: str
-    reading: Reading
-    tokens: TokenCounts
-
-
 def is_binary(content: bytes) -> bool:
     """Whether content is taken for binary: a NUL byte in its first 8 KiB, as git does it."""
     return b"\0" in content[:BINARY_PROBE_BYTES]
@@ -219,23 +202,23 @@ def _as_arrays(tokens: Mapping[str, int], kind: str) -> TokenCounts:
 
 
 def _count_blobs(
-    objects: ObjectReader, blobs: Sequence[str], earlier: Mapping[str, _Row]
-) -> Iterator[_Row]:
+    objects: ObjectReader, blobs: Sequence[str], earlier: Mapping[str, BlobTokens]
+) -> Iterator[BlobTokens]:
     """Count blobs; `earlier` has the row of an earlier version of some."""
     nothing = count_hashes("")
     olds = {blob: row.blob for blob, row in earlier.items() if row.reading == "text"}
     for blob, content, old in read_versions(objects, blobs, olds, limit_bytes=HUGE_BYTES):
         if content is None:
-            yield _Row(blob, "huge", nothing)
+            yield BlobTokens(blob, "huge", nothing)
         elif is_binary(content):
-            yield _Row(blob, "binary", nothing)
+            yield BlobTokens(blob, "binary", nothing)
         elif old is not None:
-            yield _Row(blob, "text", update_hashes(earlier[blob].tokens, old, content))
+            yield BlobTokens(blob, "text", update_hashes(earlier[blob].tokens, old, content))
         else:
-            yield _Row(blob, "text", count_hashes(decode_text(content)))
+            yield BlobTokens(blob, "text", count_hashes(decode_text(content)))
 
 
-def _select(connection: sqlite3.Connection, blobs: Sequence[str]) -> Iterator[_Row]:
+def _select(connection: sqlite3.Connection, blobs: Sequence[str]) -> Iterator[BlobTokens]:
     for batch in _batches(iter(blobs), _ROWS_PER_READ):
         marks = ",".join("?" * len(batch))
         for blob, reading, hashes, counts in connection.execute(
@@ -243,10 +226,10 @@ def _select(connection: sqlite3.Connection, blobs: Sequence[str]) -> Iterator[_R
             [bytes.fromhex(blob) for blob in batch],
         ):
             tokens = TokenCounts(np.frombuffer(hashes, "<u8"), np.frombuffer(counts, "<u4"))
-            yield _Row(blob.hex(), reading, tokens)
+            yield BlobTokens(blob.hex(), reading, tokens)
 
 
-def _insert(connection: sqlite3.Connection, rows: Iterable[_Row]) -> None:
+def _insert(connection: sqlite3.Connection, rows: Iterable[BlobTokens]) -> None:
     """Keep rows; one that another process has kept meanwhile is the same row."""
     connection.execute("BEGIN IMMEDIATE")
     connection.executemany(

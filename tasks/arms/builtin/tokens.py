@@ -7,13 +7,24 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
-from coldrun.tasks.arms.stop_words import STOP_WORDS
-
 TOKENIZER_VERSION = 1
 """Raise it with every change that gives other tokens: cached counts are kept under it."""
 
 LONGEST_WORD = 64
 """Longer runs are data (hashes, encoded bytes), not words."""
+
+STOP_WORDS = frozenset(
+    """
+    a about above after again all also am an and any are as at be because been before being below
+    between both but by can cannot could did do does doing don down during each few for from
+    further had has have having he her here hers him his how i if in into is isn it its itself just
+    let may me might more most must my no nor not now of off on once only or other our ours out
+    over own same she should so some such than that the their theirs them then there these they
+    this those through to too under until up upon us very was we were what when where which while
+    who whom why will with within without would you your yours
+    """.split()  # noqa: SIM905  a word list reads better than a hundred quoted lines
+)
+"""English words that say nothing about where to look, lower-cased."""
 
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\d+|[^\W\d_]+")

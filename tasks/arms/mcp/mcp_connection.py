@@ -59,7 +59,10 @@ class Transport(Protocol):
     """The way to one server. `connect` runs on the connection's loop, the rest on any thread."""
 
     stray_lines: int
-    """How many lines came that are no message."""
+    """How many lines came that are not a message."""
+
+    grace_seconds: float
+    """How long the server may take to leave by itself when the connection ends."""
 
     def connect(self) -> AbstractAsyncContextManager[Streams]:
         """Start or reach the server; what arrives, and what is sent. Ends it when left.
@@ -80,10 +83,6 @@ class Transport(Protocol):
 
     def describe_end(self) -> str:
         """How the server ended, in words."""
-        ...
-
-    def allow_grace(self, seconds: float) -> None:
-        """How long the server may take to leave by itself."""
         ...
 
     def kill(self) -> None:
@@ -115,9 +114,7 @@ class ServerConnection:
         try:
             return ready.result(timeout_seconds)
         except concurrent.futures.TimeoutError:
-            raise ServerTimeoutError(
-                f"the session was not ready after {timeout_seconds:g} s"
-            ) from None
+            raise ServerTimeoutError(f"it was not ready after {timeout_seconds:g} s") from None
 
     def call(
         self, tool: str, arguments: Mapping[str, Any], *, timeout_seconds: float
@@ -130,7 +127,7 @@ class ServerConnection:
         """
         loop, session = self._loop, self._session
         if loop is None or session is None or not self.is_alive:
-            raise ServerError(self.describe_end())
+            raise ServerError(self.transport.describe_end())
         pending = asyncio.run_coroutine_threadsafe(session.call_tool(tool, dict(arguments)), loop)
         try:
             return self._wait(pending, timeout_seconds)
@@ -138,10 +135,10 @@ class ServerConnection:
             pending.cancel()
             raise ServerTimeoutError(f"timed out after {timeout_seconds:g} s") from None
         except concurrent.futures.CancelledError:
-            raise ServerError(self.describe_end()) from None
+            raise ServerError(self.transport.describe_end()) from None
         except CALL_ERRORS as error:
             if not self.is_alive:
-                raise ServerError(self.describe_end()) from None
+                raise ServerError(self.transport.describe_end()) from None
             if isinstance(error, McpError):
                 raise ServerError(f"the server refused {tool!r}: {error.error.message}") from None
             raise ServerError(f"malformed output: {error}") from None
@@ -163,18 +160,9 @@ class ServerConnection:
         """Whether the server still runs and keeps to the protocol."""
         return self.transport.is_alive
 
-    @property
-    def stray_lines(self) -> int:
-        """How many lines came that are no message."""
-        return self.transport.stray_lines
-
-    def describe_end(self) -> str:
-        """How the server ended, in words."""
-        return self.transport.describe_end()
-
     def close(self, *, grace_seconds: float = 0.0) -> None:
         """End the server; with a grace, let it leave by itself first."""
-        self.transport.allow_grace(grace_seconds)
+        self.transport.grace_seconds = grace_seconds
         if not grace_seconds:
             self.kill()
         loop, stop = self._loop, self._stop
@@ -205,7 +193,7 @@ class ServerConnection:
                 finally:
                     self._session = None
                     if not ready.done():
-                        ready.set_exception(ServerError(self.describe_end()))
+                        ready.set_exception(ServerError(self.transport.describe_end()))
         except ServerError as error:
             if not ready.done():
                 ready.set_exception(error)
@@ -239,7 +227,7 @@ class ServerConnection:
                 page = await session.list_tools(cursor=page.nextCursor)
                 tools |= {tool.name: tool.inputSchema for tool in page.tools}
         except CALL_ERRORS as error:
-            reason = str(error) if self.is_alive else self.describe_end()
+            reason = str(error) if self.is_alive else self.transport.describe_end()
             ready.set_exception(ServerError(reason))
             return
         ready.set_result(

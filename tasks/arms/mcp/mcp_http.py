@@ -22,15 +22,15 @@ from mcp.client.streamable_http import streamable_http_client
 from pydantic import ValidationError
 
 from coldrun.tasks.arms.answer_text import shorten
+from coldrun.tasks.arms.driver import ENDED
 from coldrun.tasks.arms.mcp.mcp_connection import CALL_ERRORS, Streams
 from coldrun.tasks.arms.service.exchange import (
-    ENDED,
     describe_error,
     describe_status,
     redirect_target,
 )
+from coldrun.tasks.arms.service.http_settings import HttpSettings
 from coldrun.tasks.arms.service.own_server import ListeningServer
-from coldrun.tasks.arms.service.settings import HttpSettings
 
 SESSION_HEADER = "mcp-session-id"
 
@@ -44,8 +44,8 @@ class HttpTransport:
     max_bytes: int
     server: ListeningServer | None = None
     stray_lines: int = 0
+    grace_seconds: float = 0.0
     _fault: str | None = None
-    _grace_seconds: float = 0.0
     _is_open: bool = True
     _loop: asyncio.AbstractEventLoop | None = None
     _scope: anyio.CancelScope | None = None
@@ -65,10 +65,6 @@ class HttpTransport:
             if not self.server.is_alive and self._fault != ENDED:
                 return self.server.describe_end()
         return self._fault or "the server closed the connection"
-
-    def allow_grace(self, seconds: float) -> None:
-        """How long the server may take to hear that the session ends."""
-        self._grace_seconds = seconds
 
     def kill(self) -> None:
         """Give the connection up at once, and kill the server, from any thread."""
@@ -124,10 +120,10 @@ class HttpTransport:
         )
 
     async def _say_goodbye(self, client: httpx.AsyncClient, session_id: str | None) -> None:
-        if session_id is None or not self._grace_seconds:
+        if session_id is None or not self.grace_seconds:
             return
         with contextlib.suppress(httpx.HTTPError, TimeoutError):
-            async with asyncio.timeout(self._grace_seconds):
+            async with asyncio.timeout(self.grace_seconds):
                 await client.delete(self.url, headers={SESSION_HEADER: session_id})
 
     def _note(self, fault: str) -> None:

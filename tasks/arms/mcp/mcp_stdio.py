@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
+import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -22,10 +24,16 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
-from coldrun.tasks.arms.mcp.mcp_connection import ServerError, Streams
-from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
+from coldrun.tasks.arms.mcp.mcp_connection import ServerConnection, ServerError, Streams
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
+from coldrun.tasks.arms.templates import fill_text
+from coldrun.tasks.arms.workspace.isolation import PRIVATE_FOLDERS, session_environment
+from coldrun.tasks.lib.machine.child_process import describe_exit, end_strays, kill_group
 
 DRAIN_SECONDS = 0.2
+
+SAID = 300
+"""How much of what went wrong, and of what a server logged, stands in an error, in characters."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -38,9 +46,9 @@ class StdioTransport:
     log: Path
     max_line_bytes: int
     stray_lines: int = 0
+    grace_seconds: float = 0.0
     _process: asyncio.subprocess.Process | None = None
     _fault: str | None = None
-    _grace_seconds: float = 0.0
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_killed: bool = False
     _is_gone: bool = False
@@ -58,10 +66,6 @@ class StdioTransport:
         code = None if self._process is None else self._process.returncode
         return "the server closed its output" if code is None else describe_exit(code)
 
-    def allow_grace(self, seconds: float) -> None:
-        """How long the server may take to leave by itself."""
-        self._grace_seconds = seconds
-
     def kill(self) -> None:
         """Kill the process group at once, from any thread."""
         with self._lock:
@@ -70,7 +74,7 @@ class StdioTransport:
                 kill_group(self._process.pid)
 
     async def on_message(self, message: Any) -> None:
-        """Nothing is left to look at: lines that are no message never reach the SDK."""
+        """Does nothing: lines that are not a message never reach the SDK."""
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:
@@ -174,9 +178,9 @@ class StdioTransport:
     async def _end(self, process: asyncio.subprocess.Process) -> None:
         if process.stdin is not None:
             process.stdin.close()
-        if self._grace_seconds:
+        if self.grace_seconds:
             with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(process.wait(), self._grace_seconds)
+                await asyncio.wait_for(process.wait(), self.grace_seconds)
         self.kill()
         with contextlib.suppress(asyncio.TimeoutError):
             await asyncio.wait_for(process.wait(), 10)
@@ -192,3 +196,38 @@ async def _drain(process: asyncio.subprocess.Process) -> None:
         async with asyncio.timeout(DRAIN_SECONDS):
             while await process.stdout.read(1 << 16):
                 pass
+
+
+def list_tools(arm: McpArm) -> Mapping[str, Mapping[str, Any]]:
+    """The tools that a server over stdio has, each with the JSON schema of its arguments.
+
+    The server is started as in a session, with an empty folder in place of the corpus, and ended.
+
+    Raises:
+        ServerError: It did not start; the text ends with the last that it logged.
+    """
+    with tempfile.TemporaryDirectory(prefix="coldrun-") as name:
+        root = Path(name).resolve()
+        for folder in {"corpus", *PRIVATE_FOLDERS.values()}:
+            (root / folder).mkdir()
+        values = {"corpus": str(root / "corpus"), "python": sys.executable}
+        log = root / "stderr.log"
+        server = ServerConnection(
+            transport=StdioTransport(
+                argv=[fill_text(word, values) for word in arm.argv],
+                cwd=root / "corpus",
+                environment=session_environment(arm, root),
+                log=log,
+                max_line_bytes=arm.max_output_bytes,
+            ),
+            root=values["corpus"],
+        )
+        try:
+            return server.open(timeout_seconds=arm.startup_timeout_seconds).tools
+        except ServerError as error:
+            said = " ".join(log.read_text("utf-8", "replace").split()) if log.exists() else ""
+            reason = str(error)[:SAID]
+            raise ServerError(f"{reason}; it said …{said[-SAID:]}" if said else reason) from None
+        finally:
+            server.close()
+            end_strays(root / "home")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coldrun.tasks.arms.answer_text import MalformedError, dump, read_protocol_line, shorten
-from coldrun.tasks.arms.attempts import LARGEST_COUNT, Usage
+from coldrun.tasks.arms.usage import LARGEST_COUNT
+from coldrun.tasks.lib.records import Attempt
 
 CUT_OFF = "length"
 """The stop reason of an answer that ran into its limit of tokens."""
@@ -21,14 +22,14 @@ class Completion:
 
     content: str
     stop_reason: str | None
-    usage: Usage
+    usage: Attempt
 
 
 def read_completion(raw: str) -> Completion:
     """The completion in a response body.
 
     Raises:
-        MalformedError: The body is no completion, or it is an error with a success status.
+        MalformedError: The body is not a completion, or it is an error with a success status.
     """
     body = read_protocol_line(raw)
     if body.get("error"):
@@ -46,7 +47,7 @@ def read_completion(raw: str) -> Completion:
     )
 
 
-def read_completion_usage(body: Mapping[str, Any]) -> Usage:
+def read_completion_usage(body: Mapping[str, Any]) -> Attempt:
     """The tokens of one call by kind, None where the server does not say.
 
     Servers count cached tokens in `prompt_tokens`; here they are kinds of their own, because they
@@ -70,7 +71,7 @@ def read_completion_usage(body: Mapping[str, Any]) -> Usage:
     cached = (read or 0) + (write or 0)
     if prompt is not None and cached <= prompt:
         prompt -= cached
-    return Usage(
+    return Attempt(
         model=model if isinstance(model, str) and model else None,
         input_tokens=prompt,
         output_tokens=_count(usage, "completion_tokens", "output_tokens"),

@@ -13,23 +13,12 @@ from typing import Any
 import httpx
 
 from coldrun.tasks.arms.answer_text import shorten
-from coldrun.tasks.arms.service.settings import HttpSettings
+from coldrun.tasks.arms.driver import ENDED
+from coldrun.tasks.arms.service.http_settings import HttpSettings
+from coldrun.tasks.lib.records import Reply
 
-ENDED = "the session was ended"
 EXCERPT_BYTES = 2000
-"""What is read of the body of an answer that is none."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Posted:
-    """What came back: the text of a whole answer, or why there is none (`reason`).
-
-    With a reason, `text` is the beginning of what the endpoint said instead, if it said anything.
-    """
-
-    text: str | None = None
-    reason: str | None = None
-    seconds: float = 0.0
+"""How much of the body is read when the status is not a success."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,12 +28,17 @@ class Exchanger:
 
     settings: HttpSettings
     max_bytes: int
-    _running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Posted]] | None = None
+    _running: tuple[asyncio.AbstractEventLoop, asyncio.Task[Reply]] | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_aborted: bool = False
 
-    def post(self, url: str, body: Any, *, timeout_seconds: float) -> Posted:
-        """Post JSON and read the answer. Every failure is a reason, never an exception."""
+    def post(self, url: str, body: Any, *, timeout_seconds: float) -> Reply:
+        """Post JSON and read the answer.
+
+        Returns:
+            What came back. A failure is `infra` with its reason, never an exception; `raw` is then
+            the beginning of what the endpoint said, if it said anything.
+        """
         began = time.monotonic()
         # Not `asyncio.run`, which waits for a name server that does not answer, however long.
         loop = asyncio.new_event_loop()
@@ -56,7 +50,7 @@ class Exchanger:
                     task.cancel()
             posted = loop.run_until_complete(task)
         except asyncio.CancelledError:
-            posted = Posted(reason=ENDED)
+            posted = _fail(ENDED)
         finally:
             with self._lock:
                 self._running = None
@@ -65,7 +59,7 @@ class Exchanger:
         reason = None if posted.reason is None else self.settings.conceal(posted.reason)
         return replace(posted, reason=reason, seconds=time.monotonic() - began)
 
-    def abort(self) -> None:
+    def kill(self) -> None:
         """End the request in flight; those that follow fail at once."""
         with self._lock:
             self._is_aborted = True
@@ -73,7 +67,7 @@ class Exchanger:
                 loop, task = self._running
                 loop.call_soon_threadsafe(task.cancel)
 
-    async def _post(self, url: str, body: Any, timeout_seconds: float) -> Posted:
+    async def _post(self, url: str, body: Any, timeout_seconds: float) -> Reply:
         data = json.dumps(body, ensure_ascii=False).encode("utf-8", "replace")
         headers = httpx.Headers({"Content-Type": "application/json"})
         headers.update(self.settings.headers)
@@ -93,30 +87,34 @@ class Exchanger:
                     return await self._read(response)
                 # Concealed before it is shortened: half a secret is found no more.
                 said = self.settings.conceal(await _read_excerpt(response))
-                return Posted(text=said or None, reason=describe_status(response, said))
+                return _fail(describe_status(response, said), said or None)
         except TimeoutError:
-            return Posted(reason=f"timed out after {timeout_seconds:g} s")
+            return _fail(f"timed out after {timeout_seconds:g} s")
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return Posted(reason=describe_error(error))
+            return _fail(describe_error(error))
 
-    async def _read(self, response: httpx.Response) -> Posted:
+    async def _read(self, response: httpx.Response) -> Reply:
         data = bytearray()
         async for chunk in response.aiter_bytes():
             data += chunk
             if len(data) > self.max_bytes:
-                return Posted(reason=f"sent more than {self.max_bytes} bytes for one answer")
+                return _fail(f"sent more than {self.max_bytes} bytes for one answer")
         try:
             text = data.decode(response.charset_encoding or "utf-8").removeprefix("\ufeff")
         except (UnicodeDecodeError, LookupError) as error:
-            return Posted(reason=f"malformed output: the answer is no text: {error}")
+            return _fail(f"malformed output: the answer is not text: {error}")
         text = self.settings.conceal(text)
         if not _has_known_end(response) and not _is_json(text):
-            return Posted(
-                text=text,
-                reason="malformed output: an answer without a Content-Length that is not JSON "
-                f"either may have been cut off: {shorten(text)}",
+            return _fail(
+                "malformed output: an answer without a Content-Length that is not JSON either may "
+                f"have been cut off: {shorten(text)}",
+                text,
             )
-        return Posted(text=text)
+        return Reply(status="answered", raw=text)
+
+
+def _fail(reason: str, said: str | None = None) -> Reply:
+    return Reply(status="infra", reason=reason, raw=said)
 
 
 def describe_status(response: httpx.Response, said: str = "") -> str:
@@ -135,7 +133,7 @@ def describe_status(response: httpx.Response, said: str = "") -> str:
 
 
 def redirect_target(response: httpx.Response) -> httpx.URL | None:
-    """Where a redirect leads; None when there is none, or to no address."""
+    """Where a redirect leads; None without a redirect or with an invalid address."""
     if not response.has_redirect_location:
         return None
     try:

@@ -7,21 +7,17 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import psutil
 
+from coldrun.tasks.arms.driver import Driver, StartError
 from coldrun.tasks.arms.templates import fill_text
-from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
 
 POLL_SECONDS = 0.05
 DEATH_SECONDS = 0.2
-
-
-class ServerStartError(Exception):
-    """The server did not come up; the text says how."""
 
 
 @dataclass(slots=True, eq=False)
@@ -49,13 +45,13 @@ class ListeningServer:
         A port that another program took meanwhile is not taken for this server's.
 
         Raises:
-            ServerStartError: It ended, or does not listen by `deadline` (of `time.monotonic`).
+            StartError: It ended, or does not listen by `deadline` (of `time.monotonic`).
         """
         while not self._listens():
             if not self.is_alive:
-                raise ServerStartError(self.describe_end())
+                raise StartError(self.describe_end())
             if time.monotonic() > deadline:
-                raise ServerStartError(f"no process of it listens on port {self.port} in time")
+                raise StartError(f"no process of it listens on port {self.port} in time")
             time.sleep(POLL_SECONDS)
 
     def wait_briefly(self) -> None:
@@ -98,28 +94,22 @@ def find_free_port() -> int:
         return port
 
 
-def start_server(
-    argv: Sequence[str],
-    workspace: Workspace,
-    *,
-    timeout_seconds: float,
-    on_started: Callable[[ListeningServer], None],
-) -> ListeningServer:
-    """Start a server in a session's folders and wait until it listens.
+def start_server(driver: Driver[Any]) -> ListeningServer:
+    """Start the server of a driver's arm in the session's folders, and wait until it listens.
 
-    What it writes is logged. `on_started` is given it before the wait, so that the wait can be
-    ended by killing it.
+    The driver holds it from the start, so that aborting the session ends the wait as well.
 
     Raises:
-        ServerStartError: It cannot be started, ended, or does not listen in time. It is gone then.
+        StartError: It cannot be started, ended, or does not listen in time. It is gone then.
     """
-    deadline = time.monotonic() + timeout_seconds
+    arm, workspace = driver.arm, driver.workspace
+    deadline = time.monotonic() + arm.startup_timeout_seconds
     port = find_free_port()
     values = {**workspace.values, "port": str(port)}
     try:
         with workspace.log.open("ab") as output:
             process = subprocess.Popen(
-                [fill_text(text, values) for text in argv],
+                [fill_text(text, values) for text in arm.argv],
                 cwd=workspace.cwd,
                 env=dict(workspace.environment),
                 stdin=subprocess.DEVNULL,
@@ -128,12 +118,13 @@ def start_server(
                 start_new_session=True,
             )
     except (OSError, ValueError) as error:
-        raise ServerStartError(f"{argv[0]!r} cannot be started: {error}") from None
+        raise StartError(f"{arm.argv[0]!r} cannot be started: {error}") from None
     server = ListeningServer(process, port)
-    on_started(server)
+    driver.hold(server)
     try:
         server.wait_until_ready(deadline=deadline)
-    except ServerStartError:
+    except StartError:
+        driver.let_go(server)
         server.end()
         raise
     return server

@@ -10,7 +10,6 @@ import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,7 @@ from coldrun.tasks.arms.base import Corpus, CorpusTree
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.tree_export import export_tree
-from coldrun.tasks.lib.machine.file_locks import FileLock, hold_lock, take_lock, try_lock
+from coldrun.tasks.lib.machine.file_locks import hold_lock
 from coldrun.tasks.lib.machine.scratch import remove_folder
 
 FIXED_TIME_SECONDS = 1_000_000_000
@@ -50,14 +49,12 @@ class FileState(NamedTuple):
 class CorpusCopy:
     """A session's own copy of the corpus. `originals` maps each tree's folder to its pristine one.
 
-    With one tree named ".", `directory` is that tree; else it holds one folder per name. `locks`
-    keep the pristine trees from being pruned until the copy was compared.
+    With one tree named ".", `directory` is that tree; else it holds one folder per name.
     """
 
     directory: Path
     originals: Mapping[Path, Path]
     states: Mapping[str, FileState]
-    locks: tuple[FileLock, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,34 +111,6 @@ def _digest_states(folder: Path) -> str:
     )
 
 
-def prune_corpora(scratch: Path, *, unused_for_seconds: float = 0.0) -> tuple[str, ...]:
-    """Remove pristine trees that no session uses, nor used within a time.
-
-    Returns:
-        The removed folders, sorted, relative to `scratch`.
-    """
-    corpora = scratch.resolve() / "corpora"
-    removed = []
-    for folder in sorted(path for path in corpora.glob("*") if path.is_dir()):
-        tree = folder.name.partition(".")[0]
-        stamp = corpora / f"{tree}.complete"
-        if (
-            folder.name == tree
-            and stamp.exists()
-            and time.time() - stamp.stat().st_mtime < unused_for_seconds
-        ):
-            continue
-        lock = try_lock(corpora / f"{tree}.use")
-        if lock is None:
-            continue
-        if folder.name == tree:
-            stamp.unlink(missing_ok=True)
-        remove_folder(folder)
-        removed.append(f"corpora/{folder.name}")
-        lock.release()
-    return tuple(removed)
-
-
 def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
     """Copy every tree of a corpus below `target`, which must not exist, for one session.
 
@@ -151,25 +120,15 @@ def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
     Raises:
         UsageError: A tree's name is not the name of a folder.
     """
-    names = _folder_names(corpus)
-    locks: list[FileLock] = []
-    try:
-        originals: dict[Path, Path] = {}
-        for name in names:
-            tree = corpus.trees[name]
-            use = scratch.resolve() / "corpora" / f"{tree.tree}.use"
-            locks.append(take_lock(use, is_shared=True))
-            originals[target / name] = materialise_tree(tree, scratch)
-        target.mkdir(parents=True)
-        for folder, original in originals.items():
-            folder.mkdir(exist_ok=True)
-            _copy_folder(os.fspath(original), os.fspath(folder))
-        states = dict(_states(target))
-    except BaseException:
-        for lock in locks:
-            lock.release()
-        raise
-    return CorpusCopy(directory=target, originals=originals, states=states, locks=tuple(locks))
+    originals = {
+        target / name: materialise_tree(corpus.trees[name], scratch)
+        for name in _folder_names(corpus)
+    }
+    target.mkdir(parents=True)
+    for folder, original in originals.items():
+        folder.mkdir(exist_ok=True)
+        _copy_folder(os.fspath(original), os.fspath(folder))
+    return CorpusCopy(directory=target, originals=originals, states=dict(_states(target)))
 
 
 def _folder_names(corpus: Corpus) -> list[str]:

@@ -1,7 +1,7 @@
 """The private world of one session: fresh folders, a minimal environment, its own corpus copy.
 
-This isolates honest tools from each other and from later commits. It is no sandbox: a program
-that looks for files outside the folders it was given will find them.
+This isolates honest tools from each other and from later commits. It is not a sandbox: a
+program that looks for files outside the folders it was given will find them.
 """
 
 from __future__ import annotations
@@ -113,7 +113,6 @@ class Workspace:
             invalid, warnings = describe_drift(
                 inspect_copy(self.corpus), allowed_writes=allowed_writes
             )
-            _release(self.corpus.locks)
         if self.point is not None:
             changed, added = describe_use(self.point)
             invalid, warnings = (*invalid, *changed), (*warnings, *added)

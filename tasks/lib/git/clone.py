@@ -14,7 +14,7 @@ from coldrun.tasks.lib.git.git_command import run_git
 from coldrun.tasks.lib.git.repository import Repository
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/:@]+@)?[^/:]{2,}:(?!//)[^\\]")
-_FULL_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
+FULL_NAME = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 _REFSPECS = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")
 
 
@@ -48,7 +48,7 @@ def open_source(
         RepositoryError: As `Repository.open`, `Repository.refuse_incomplete`, `ensure_clone`.
     """
     if is_url(source):
-        moves = is_fresh and not all(_FULL_NAME.fullmatch(name) for name in wanted)
+        moves = is_fresh and not all(FULL_NAME.fullmatch(name) for name in wanted)
         repository = Repository.open(ensure_clone(source, scratch, wanted=wanted, update=moves))
     else:
         repository = Repository.open(relative_to / Path(source).expanduser())
@@ -94,7 +94,7 @@ def _clone(url: str, clones: Path, target: Path) -> None:
                 *("--origin", "origin", "--template=", "--", url, str(temporary / "bare")),
             ],
             directory=clones,
-            network=True,
+            as_user=True,
         )
         if status != 0:
             raise RepositoryError(_network_error("clone", url, complaint))
@@ -111,12 +111,12 @@ def _fetch(url: str, target: Path, wanted: Sequence[str]) -> None:
     # Nothing is pruned or collected: a frozen panel may stand on a branch that has moved since.
     options = ["-c", "gc.auto=0", "-c", "safe.directory=*", f"--git-dir={target}", "fetch"]
     options += ["--quiet", "--no-prune", "--no-auto-maintenance", "--", url]
-    status, _, complaint = run_git([*options, *_REFSPECS], directory=target, network=True)
+    status, _, complaint = run_git([*options, *_REFSPECS], directory=target, as_user=True)
     if status != 0:
         raise RepositoryError(_network_error("fetch", url, complaint))
     for commit in _missing(target, wanted):
-        if _FULL_NAME.fullmatch(commit):  # A commit on no branch; not every server gives it.
-            run_git([*options, commit], directory=target, network=True)
+        if FULL_NAME.fullmatch(commit):  # A commit on no branch; not every server gives it.
+            run_git([*options, commit], directory=target, as_user=True)
 
 
 def _missing(target: Path, wanted: Sequence[str]) -> list[str]:

@@ -2,22 +2,24 @@
 
 GitPython's `Git` command object runs the processes and streams their output. The environment is
 fixed: no configuration of the user's or the system's, no replace refs or grafts, no locale, no
-fetching behind one's back. Only transfers over the network see the user's own configuration,
-because credentials, proxies and rewritten addresses live there.
+fetching behind one's back. Only transfers over the network, and what asks for the user's own
+settings, see the user's configuration, where credentials, proxies and rewritten addresses live.
 """
 
 from __future__ import annotations
 
+import getpass
 import io
 import os
+import signal
 import subprocess
 import threading
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, TYPE_CHECKING, Self, cast
+from typing import IO, TYPE_CHECKING, Any, Self, cast
 
 from coldrun.tasks.lib.errors import RepositoryError
 
@@ -45,9 +47,9 @@ _FIXED_ENVIRONMENT = {
     "TZ": "UTC",
 }
 
-_NETWORK_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LANGUAGE": "C", "LC_ALL": "C"}
+_USER_ENVIRONMENT = {"GIT_TERMINAL_PROMPT": "0", "LANGUAGE": "C", "LC_ALL": "C"}
 
-_NETWORK_VARIABLES = (
+_USER_VARIABLES = (
     "GIT_ASKPASS",
     "GIT_CONFIG_COUNT",
     "GIT_CONFIG_GLOBAL",
@@ -105,16 +107,20 @@ class GitStream:
         *,
         directory: Path | None = None,
         stdin: Iterable[bytes] | None = None,
-        network: bool = False,
+        as_user: bool = False,
+        environment: Mapping[str, str] | None = None,
     ) -> None:
         self._arguments = tuple(arguments)
-        environment = _NETWORK_ENVIRONMENT if network else _FIXED_ENVIRONMENT
+        variables = {
+            **(_USER_ENVIRONMENT if as_user else _FIXED_ENVIRONMENT),
+            **(environment or {}),
+        }
         git = _git(directory)
         process = git.execute(
-            [*_unset_prefix(environment, network=network), "git", *arguments],
+            [*_unset_prefix(variables, as_user=as_user), "git", *arguments],
             istream=None if stdin is None else subprocess.PIPE,
             as_process=True,
-            env=environment,
+            env=variables,
         )
         # The wrapper ends the process when it is collected; the process itself is what is read.
         self._wrapper = process
@@ -144,6 +150,10 @@ class GitStream:
         for thread in self._threads:
             thread.join()
         return status
+
+    def kill(self) -> None:
+        """End the process at once, from any thread."""
+        self._process.kill()
 
     def close(self) -> int:
         """End the process, if it still runs, and return its exit status."""
@@ -195,9 +205,16 @@ def run_git(
     arguments: Sequence[str],
     *,
     directory: Path | None = None,
-    network: bool = False,
+    as_user: bool = False,
+    environment: Mapping[str, str] | None = None,
+    timeout_seconds: float | None = None,
 ) -> tuple[int, bytes, str]:
     """Run git to its end.
+
+    Args:
+        as_user: With the user's own configuration.
+        environment: Further variables.
+        timeout_seconds: When git is killed.
 
     Returns:
         The exit status, the output, and what git wrote to stderr in one line.
@@ -205,13 +222,48 @@ def run_git(
     Raises:
         RepositoryError: git is not installed.
     """
-    stream = GitStream(arguments, directory=directory, network=network)
+    stream = GitStream(arguments, directory=directory, as_user=as_user, environment=environment)
+    timer = None if timeout_seconds is None else threading.Timer(timeout_seconds, stream.kill)
     try:
+        if timer is not None:
+            timer.start()
         output = stream.stdout.read()
         stream.finish()
     finally:
+        if timer is not None:
+            timer.cancel()
         status = stream.close()
+    if timer is not None and status == -signal.SIGKILL:
+        return status, output, f"it was ended after {timeout_seconds:g} s"
     return status, output, stream.complaint
+
+
+def read_git(arguments: Sequence[str], **options: Any) -> bytes:
+    """The output of a git command, with the options of `run_git`.
+
+    Raises:
+        RepositoryError: git failed; the message carries what git said.
+    """
+    status, output, complaint = run_git(arguments, **options)
+    if status != 0:
+        raise RepositoryError(describe_failure(arguments, status, complaint))
+    return output
+
+
+def find_user(folder: Path) -> str:
+    """Who is at work: name and address as git has them in `folder`, else the user's account."""
+    found = []
+    for key in ("user.name", "user.email"):
+        with suppress(RepositoryError, OSError):
+            _, output, _ = run_git(["config", "--get", key], directory=folder, as_user=True)
+            found.append(output.decode("utf-8", "replace").strip())
+    name, address = found if len(found) == 2 else ("", "")
+    if name:
+        return f"{name} <{address}>" if address else name
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):
+        return address or "unknown"
 
 
 def describe_failure(arguments: Sequence[str], status: int, complaint: str) -> str:
@@ -229,12 +281,12 @@ def _git(directory: Path | None) -> Git:
     return Git(directory)
 
 
-def _unset_prefix(kept: Iterable[str], *, network: bool) -> list[str]:
+def _unset_prefix(kept: Iterable[str], *, as_user: bool) -> list[str]:
     """A prefix that hides the caller's GIT_ variables, which GitPython would pass on.
 
     Setting a variable such as GIT_OBJECT_DIRECTORY to nothing is not the same as not having it.
     """
-    passed = tuple(kept) + (_NETWORK_VARIABLES if network else ())
+    passed = tuple(kept) + (_USER_VARIABLES if as_user else ())
     hidden = [
         name
         for name in sorted(os.environ)

@@ -12,8 +12,9 @@ from typing import IO, NamedTuple, cast
 from coldrun.tasks.lib.errors import RepositoryError
 from coldrun.tasks.lib.git.git_command import GitStream, repository_options
 
-_ASKED_AT_ONCE = 100
-"""So few requests fit into a pipe whole: git never waits for us while we wait for git."""
+_ASKED_AT_ONCE = 25
+"""Few enough that all requests fit into a pipe, so that git never waits for us while we wait for
+git, and that their answers fit into memory."""
 
 _PIECE_BYTES = 1 << 20
 

@@ -24,6 +24,7 @@ from coldrun.tasks.lib.git.commit_log import (
 from coldrun.tasks.lib.git.git_command import (
     GitStream,
     describe_failure,
+    read_git,
     repository_options,
     run_git,
 )
@@ -143,7 +144,7 @@ class Repository:
         return True
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever committed: HEAD is no commit, and there is no branch or tag."""
+        """Whether nothing was ever committed: HEAD names no commit, and no branch or tag exists."""
         return not self.has_commit("HEAD") and not self._read("for-each-ref", "--count=1").strip()
 
     def is_ancestor(self, base: str, head: str) -> bool:
@@ -160,41 +161,10 @@ class Repository:
             raise RepositoryError(describe_failure(("merge-base",), status, complaint))
         return output.decode("ascii").strip() or None
 
-    def first_parents(self, head: str, *, base: str | None = None) -> tuple[Revision, ...]:
-        """The first-parent chain of `head`, newest first, down to but without `base`."""
-        arguments = ["log", "--first-parent", "--no-color", "--format=tformat:%H %T", head]
-        if base is not None:
-            arguments.append(f"^{base}")
-        lines = self._read(*arguments, "--").decode("ascii").splitlines()
-        pairs = (line.split() for line in lines)
-        return tuple(Revision(commit=commit, tree=tree) for commit, tree in pairs)
-
     def list_tree(self, tree: str) -> tuple[TreeEntry, ...]:
         """Files, symbolic links and submodules below `tree`, in git's order (by bytes of path)."""
         output = self._read("ls-tree", "-r", "-z", "--full-tree", tree)
         return tuple(_parse_tree_line(line) for line in output.split(b"\0") if line)
-
-    def read_blobs(self, ids: Iterable[str]) -> Iterator[tuple[str, bytes]]:
-        """The contents of blobs, in the order of `ids`, from one process.
-
-        Raises:
-            RepositoryError: An object is missing.
-        """
-        with self._batch("--batch", ids) as stream:
-            for line in iter(stream.stdout.readline, b""):
-                object_id, size = _parse_batch_line(line)
-                content = stream.stdout.read(size)
-                stream.stdout.read(1)
-                yield object_id, content
-
-    def blob_sizes(self, ids: Iterable[str]) -> dict[str, int]:
-        """The sizes of blobs in bytes, from one process.
-
-        Raises:
-            RepositoryError: An object is missing.
-        """
-        with self._batch("--batch-check", ids) as stream:
-            return dict(_parse_batch_line(line) for line in stream.stdout)
 
     def stream_log(
         self,
@@ -297,9 +267,7 @@ class Repository:
         object_format = "sha1" if self._hex_length == 40 else "sha256"
         init = ("init", "--quiet", "--bare", "--template=", f"--object-format={object_format}")
         with tempfile.TemporaryDirectory(prefix="coldrun-git-") as folder:
-            status, _, complaint = run_git([*init, folder])
-            if status != 0:
-                raise RepositoryError(describe_failure(init, status, complaint))
+            read_git([*init, folder])
             borrowed = os.fsencode(self._path_of("objects")) + b"\n"
             (Path(folder) / "objects" / "info" / "alternates").write_bytes(borrowed)
             yield repository_options(Path(folder), self._hex_length)
@@ -309,10 +277,6 @@ class Repository:
         found = self._read("rev-parse", "--path-format=absolute", "--git-path", name)
         return Path(os.fsdecode(found).removesuffix("\n"))
 
-    def _batch(self, option: str, ids: Iterable[str]) -> GitStream:
-        lines = [f"{object_id}\n".encode("ascii") for object_id in ids]
-        return self._stream(["cat-file", option, "--buffer"], stdin=lines)
-
     def _stream(self, arguments: Sequence[str], stdin: Iterable[bytes] | None = None) -> GitStream:
         return GitStream([*self._options, *arguments], directory=self.git_dir, stdin=stdin)
 
@@ -320,10 +284,7 @@ class Repository:
         return run_git([*self._options, *arguments], directory=self.git_dir)
 
     def _read(self, *arguments: str) -> bytes:
-        status, output, complaint = self._try(*arguments)
-        if status != 0:
-            raise RepositoryError(describe_failure(arguments, status, complaint))
-        return output
+        return read_git([*self._options, *arguments], directory=self.git_dir)
 
     def _unknown_revision(self, revision: str) -> RepositoryError:
         output = self._read("for-each-ref", "--format=%(refname)")
@@ -342,12 +303,3 @@ def _parse_tree_line(line: bytes) -> TreeEntry:
     meta, _, raw_path = line.partition(b"\t")
     mode, _, object_id = meta.decode("ascii").split(" ")
     return TreeEntry(encode_path(raw_path), raw_path, mode, _KINDS.get(mode, "file"), object_id)
-
-
-def _parse_batch_line(line: bytes) -> tuple[str, int]:
-    object_id, *found = line.decode("ascii", "replace").split()
-    if len(found) != 2:
-        raise RepositoryError(
-            f"object {object_id} is missing from the repository; run `git fsck` and fetch it again"
-        )
-    return object_id, int(found[1])

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 
 from coldrun.tasks.lib.errors import RepositoryError
+from coldrun.tasks.lib.git.object_reader import ObjectReader
 from coldrun.tasks.lib.git.repository import Repository, TreeEntry
 
 EXECUTABLE = "100755"
@@ -33,16 +35,18 @@ def export_tree(git_dir: Path, tree: str, target: Path) -> int:
     folders = {target}
     links: list[tuple[Path, bytes]] = []
     files = [entry for entry in entries if entry.kind != "submodule"]
-    blobs = repository.read_blobs(entry.object_id for entry in files)
-    for entry, (_, content) in zip(files, blobs, strict=True):
-        path = target / os.fsdecode(entry.raw_path)
-        if path.parent not in folders:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            folders.add(path.parent)
-        if entry.kind == "symlink":
-            links.append((path, content))
-        else:
-            _write_new(path, content, 0o755 if entry.mode == EXECUTABLE else 0o644)
+    with closing(ObjectReader(git_dir, hex_length=len(tree))) as objects:
+        blobs = objects.read_blobs(entry.object_id for entry in files)
+        for entry, (_, found) in zip(files, blobs, strict=True):
+            content = found or b""
+            path = target / os.fsdecode(entry.raw_path)
+            if path.parent not in folders:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                folders.add(path.parent)
+            if entry.kind == "symlink":
+                links.append((path, content))
+            else:
+                _write_new(path, content, 0o755 if entry.mode == EXECUTABLE else 0o644)
     _write_links(target, links)
     for entry in entries:
         if entry.kind == "submodule":

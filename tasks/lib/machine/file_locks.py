@@ -37,7 +37,7 @@ def take_lock(path: Path, *, is_shared: bool = False) -> FileLock:
 
 
 def try_lock(path: Path) -> FileLock | None:
-    """The exclusive lock on `path`, or None when somebody holds it."""
+    """The exclusive lock on `path`, or None when it is held."""
     descriptor = _open(path)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

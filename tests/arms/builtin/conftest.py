@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from coldrun.tasks.arms.base import Corpus, CorpusTree
+from coldrun.tasks.arms.builtin.documents import CorpusReader, DocumentSet
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import Revision
 
@@ -60,6 +62,13 @@ class GitRepo:
 
     def open(self) -> Repository:
         return Repository.open(self.path)
+
+
+def sets_at(repo: GitRepo, revision: str = "HEAD") -> tuple[DocumentSet, ...]:
+    """The documents of a commit."""
+    found = repo.open().resolve(revision)
+    tree = CorpusTree(git_dir=repo.open().git_dir, commit=found.commit, tree=found.tree)
+    return CorpusReader(Corpus(trees={".": tree})).list_trees()
 
 
 @pytest.fixture

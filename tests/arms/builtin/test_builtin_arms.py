@@ -11,13 +11,16 @@ from typing import Any
 
 import pytest
 
+from coldrun.tasks.arms import arm_kind
 from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
-from coldrun.tasks.arms.builtin.bm25 import open_bm25_session
-from coldrun.tasks.arms.builtin.bm25_index import Bm25Index
-from coldrun.tasks.arms.builtin.grep import open_grep_session, search_words
-from coldrun.tasks.arms.builtin.index_store import IndexStore
+from coldrun.tasks.arms.builtin.builtin_kinds import Bm25Arm, GrepArm
+from coldrun.tasks.arms.builtin.builtin_session import (
+    SharedStore,
+    open_builtin_session,
+    process_store,
+)
 from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.config import ArmConfig, Bm25Arm, GrepArm
+from coldrun.tasks.config import ArmConfig
 from coldrun.tasks.lib.errors import ConfigError, RepositoryError
 from coldrun.tasks.lib.records import AnswerKind, Question, Revision
 from tests.arms.builtin.conftest import GitRepo
@@ -49,7 +52,7 @@ def open_arm(tmp_path: Path) -> Open:
     def open_session(
         arm: ArmConfig,
         trees: dict[str, tuple[GitRepo, Revision]],
-        store: IndexStore | None = None,
+        store: SharedStore | None = None,
         answer: AnswerKind = "ranking",
     ) -> Session:
         context = SessionContext(
@@ -71,8 +74,9 @@ def open_arm(tmp_path: Path) -> Open:
             scratch=tmp_path / "scratch",
             run_id="run",
         )
-        opener = open_bm25_session if arm.kind == "bm25" else open_grep_session
-        return opener(context, store or IndexStore())
+        if store is process_store():
+            return arm_kind.open_session(context)
+        return open_builtin_session(context, store or SharedStore())
 
     return open_session
 
@@ -228,29 +232,36 @@ def test_open_unreadable_tree_is_an_error(
         open_arm(arm, {".": (repo, Revision(commit="0" * 40, tree="1" * 40))})
 
 
-def test_open_arm_of_another_kind_is_refused(make_repo: MakeRepo, open_arm: Open) -> None:
-    """The opener of one kind does not take the configuration of another."""
+def test_open_arm_with_settings_of_another_kind_is_refused(
+    make_repo: MakeRepo, open_arm: Open
+) -> None:
+    """The opener of one kind does not take the settings of another."""
     repo = make_repo(files=FILES)
     other = KINDS[1].model_copy(update={"kind": "bm25"})
-    with pytest.raises(ConfigError, match="not of kind bm25"):
-        open_arm(other, {".": (repo, repo.head)})
+    with pytest.raises(ConfigError, match="not those of kind 'bm25'"):
+        open_arm(other, {".": (repo, repo.head)}, process_store())
 
 
-def test_open_same_tree_twice_indexes_once(
-    make_repo: MakeRepo, open_arm: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A common store shares an index among sessions of equal tree and parameters only."""
-    builds = []
-    monkeypatch.setattr(
-        "coldrun.tasks.arms.builtin.bm25.Bm25Index",
-        lambda *args, **kwargs: builds.append(kwargs["k1"]) or Bm25Index(*args, **kwargs),
-    )
-    repo = make_repo(files=FILES)
-    first, store = repo.head, IndexStore()
-    for arm in (KINDS[0], KINDS[0], KINDS[0].model_copy(update={"k1": 2.0})):
-        open_arm(arm, {".": (repo, first)}, store)
-    open_arm(KINDS[0], {".": (repo, repo.commit({"more": "text"}))}, store)
-    assert builds == [1.5, 2.0, 1.5]
+def test_store_many_threads_build_once_and_the_least_used_goes() -> None:
+    """Who comes while a value is built waits for it; a failed build is tried again."""
+    store, builds, gate = SharedStore(capacity=2), [], threading.Event()
+
+    def build(key: str) -> str:
+        builds.append(key)
+        gate.wait(5)
+        return key
+
+    with ThreadPoolExecutor(6) as pool:
+        futures = [pool.submit(store.get, "a", lambda: build("a")) for _ in range(6)]
+        gate.set()
+        assert [future.result() for future in futures] == ["a"] * 6
+    for key in ("b", "a", "c", "a", "b"):
+        store.get(key, lambda key=key: build(key))
+    assert builds == ["a", "b", "c", "b"]
+    with pytest.raises(ZeroDivisionError):
+        store.get("key", lambda: 1 // 0)
+    assert store.get("key", lambda: 7) == 7
+    assert process_store() is process_store()
 
 
 def test_ask_from_many_threads_gives_the_same_answers(
@@ -260,7 +271,7 @@ def test_ask_from_many_threads_gives_the_same_answers(
     repo, bases = make_repo(), []
     for number in range(12):
         bases.append(repo.commit({f"f{number}.py": f"needle thread{number} common"}).commit)
-    store = IndexStore()
+    store = SharedStore()
     trees = {".": (repo, repo.head)}
     asked = [question(f"needle thread{n % 5}", base=base) for n, base in enumerate(bases * 3)]
     alone = [open_arm(arm, trees).ask(each).raw for each in asked]
@@ -283,12 +294,3 @@ def test_abort_ends_the_session(arm: ArmConfig, make_repo: MakeRepo, open_arm: O
     reply = session.ask(question("default"))
     assert (reply.status, reply.reason) == ("infra", "the session was ended")
     assert session.close() == session.close()
-
-
-def test_search_words_drop_stop_words_and_short_ones() -> None:
-    """Distinct, lower-cased, three characters or more, with something in them."""
-    assert search_words("Fix THE fix of __init__ at io, ___ and utf8") == (
-        "fix",
-        "__init__",
-        "utf8",
-    )

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -13,62 +11,42 @@ from typing import Any
 
 import pytest
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.mcp.mcp_session import open_mcp_session
-from coldrun.tasks.config import McpArm
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from tests.services import Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
 
 SERVER = '''
-import os, pathlib, re, socket, sys, time
+import re, socket
 from typing import Any
 import uvicorn
 from mcp.server.fastmcp import Context, FastMCP
 
-server = FastMCP("finder", log_level="ERROR", json_response="--json" in sys.argv)
+server = FastMCP("finder", log_level="ERROR")
 FILES = {"a = 1": "src/a.py", "b = 2": "src/b.py"}
-state = {"path": None}
-
-@server.tool()
-def set_path(path: str) -> str:
-    state["path"] = pathlib.Path(path)
-    return "ready"
 
 @server.tool()
 def find(pattern: str, context: Context, limit: int = 5) -> dict[str, Any]:
     """Files whose text matches."""
-    if pattern == "hang":
-        time.sleep(60)
-    if pattern == "die":
-        os._exit(5)
     if pattern == "raise":
         raise ValueError("no such index")
     if pattern == "flood":
         return {"results": ["x" * 3_000_000]}
     if pattern == "headers":
         return {"results": [], "note": dict(context.request_context.request.headers)}
-    if state["path"] is not None:
-        files = {p.read_text(): str(p) for p in state["path"].rglob("*") if p.is_file()}
-    else:
-        files = FILES
-    found = sorted(name for text, name in files.items() if re.search(pattern, text))
-    return {"results": [{"file": name} for name in found[:limit]], "pid": os.getpid()}
+    found = sorted(name for text, name in FILES.items() if re.search(pattern, text))
+    return {"results": [{"file": name} for name in found[:limit]]}
 
-def main():
-    ports = [word for word in sys.argv[1:] if word.isdigit()]
-    listening = socket.socket()
-    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    listening.bind(("127.0.0.1", int(ports[0]) if ports else 0))
-    print(listening.getsockname()[1], flush=True)
-    config = uvicorn.Config(server.streamable_http_app(), log_level="error")
-    uvicorn.Server(config).run(sockets=[listening])
-
-if __name__ == "__main__":
-    main()
+listening = socket.socket()
+listening.bind(("127.0.0.1", 0))
+print(listening.getsockname()[1], flush=True)
+config = uvicorn.Config(server.streamable_http_app(), log_level="error")
+uvicorn.Server(config).run(sockets=[listening])
 '''
 
 GARBAGE = r"""
-import http.server, json, sys, time
+import http.server, json, os, sys, time
 
 class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -114,6 +92,16 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def result(self, message, **result):
         self.give(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}))
 
+    def on_find(self, message):
+        found = {"results": [{"file": "src/a.py"}], "pid": os.getpid()}
+        self.result(message, content=[], structuredContent=found)
+
+    def on_hang(self, message):
+        time.sleep(60)
+
+    def on_die(self, message):
+        os._exit(5)
+
     def on_html(self, message):
         self.give("<html>gateway</html>", kind="text/html")
 
@@ -134,7 +122,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(b"id: 1\nevent: message\ndata: \n\n")
         self.close_connection = True
 
-server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+port = int(sys.argv[1]) if len(sys.argv) > 1 else 0
+server = http.server.ThreadingHTTPServer(("127.0.0.1", port), Handler)
 print(server.server_port, flush=True)
 server.serve_forever()
 """
@@ -165,7 +154,7 @@ def open_server(lab: Lab, url: str, **values: Any) -> Session:
         "timeout_seconds": 20,
         "startup_timeout_seconds": 20,
     }
-    return open_mcp_session(lab.context(McpArm(**{**defaults, **values})))
+    return open_session(lab.context(McpArm(**{**defaults, **values})))
 
 
 def test_remote_server_is_asked(lab: Lab, remote: Service) -> None:
@@ -247,7 +236,7 @@ def test_what_is_no_answer_is_infra_at_once(
         ("gone", "status 404 Not Found"),
         ("limited", "status 429 Too Many Requests, to be tried again after '7'"),
         ("moved", "status 307 Temporary Redirect, to http://localhost:1/mcp; if that is"),
-        ("slow", "the session was not ready after 0.8 s"),
+        ("slow", "the session did not start: it was not ready after 0.8 s"),
     ],
 )
 def test_server_that_refuses_gives_infra(
@@ -271,50 +260,29 @@ def test_server_that_is_not_there_is_infra(lab: Lab) -> None:
     assert "cannot connect" in reply.reason
 
 
-@pytest.mark.parametrize("number", [signal.SIGKILL])
-def test_server_killed_in_mid_answer_is_infra(lab: Lab, tmp_path: Path, number: int) -> None:
-    """The question in flight fails at once, not at its time-out; nobody is there afterwards."""
-    with run_service(tmp_path / "mortal", SERVER) as mortal:
+def test_server_killed_in_mid_answer_is_infra(lab: Lab, tmp_path: Path) -> None:
+    """The question in flight fails at once, not at its time-out; afterwards nothing listens."""
+    with run_service(tmp_path / "mortal", GARBAGE) as mortal:
         session = open_server(lab, f"{mortal.url}/mcp", timeout_seconds=30)
-        assert ask(session, "a = 1").status == "answered"
-        timer = threading.Timer(0.5, os.kill, (mortal.process.pid, number))
+        assert ask(session, "find").status == "answered"
+        timer = threading.Timer(0.3, mortal.process.kill)
         timer.start()
         began = time.monotonic()
         assert ask(session, "hang").reason.startswith("the answer broke off")
         assert time.monotonic() - began < 5
-        assert "cannot connect" in ask(session, "a = 1").reason
+        assert "cannot connect" in ask(session, "find").reason
         session.close()
         timer.join()
 
 
-def test_abort_ends_a_question_in_flight(lab: Lab, remote: Service) -> None:
-    """Another thread can end a session at once."""
-    session = open_server(lab, f"{remote.url}/mcp", timeout_seconds=60, retries=2)
-    timer = threading.Timer(0.4, session.abort)
-    timer.start()
-    began = time.monotonic()
-    reply = ask(session, "hang")
-    assert (reply.status, reply.reason) == ("infra", "the session was ended")
-    assert len(reply.attempts) == 1
-    session.close()
-    assert time.monotonic() - began < 5
-    timer.join()
-
-
 def test_server_of_its_own_listens_on_a_free_port(lab: Lab) -> None:
     """With `argv` and {port} the server is coldrun's: started, started again, and ended."""
-    lab.write("server.py", SERVER)
-    session = open_server(
-        lab,
-        "http://127.0.0.1:{port}/mcp",
-        argv=("{python}", "server.py", "{port}", "--json"),
-        prepare=({"tool": "set_path", "arguments": {"path": "{corpus}"}},),
-    )
-    reply = ask(session, "= [12]")
-    assert reply.status == "answered", reply.reason
-    assert items(session, reply) == ("src/a.py", "src/b.py")
+    lab.write("server.py", GARBAGE)
+    argv = ("{python}", "server.py", "{port}")
+    session = open_server(lab, "http://127.0.0.1:{port}/mcp", argv=argv)
+    assert items(session, ask(session, "find")) == ("src/a.py",)
     assert ask(session, "die").reason == "the process ended with exit code 5"
-    again = ask(session, "a = 1")
+    again = ask(session, "find")
     assert items(session, again) == ("src/a.py",)
     end = session.close()
     assert (end.invalid, end.restarts) == ((), 1)

@@ -6,7 +6,7 @@ import json
 import shutil
 from pathlib import Path
 
-from coldrun.tasks.arms.command_arm import open_command_session
+from coldrun.tasks.arms.arm_kind import open_session
 from tests.sessions import Lab, ask
 
 ADAPTER = Path(__file__).parents[3] / "configs" / "adapters" / "mytool.py"
@@ -36,7 +36,7 @@ def test_adapter_to_copy_measures_a_product(lab: Lab) -> None:
     lab.config_dir.mkdir()
     shutil.copy(ADAPTER, lab.config_dir / "adapter.py")
     point = lab.point(commit)
-    session = open_command_session(lab.context(lab.arm(), point=point))
+    session = open_session(lab.context(lab.arm(), point=point))
     assert session.start.commit == commit
     assert session.start.loaded_from == str(point.directory / "mytool.py")
     reply = ask(session, "b = 2")

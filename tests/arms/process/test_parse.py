@@ -9,9 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldrun.tasks.arms.builtin.builtin_kinds import Bm25Arm
+from coldrun.tasks.arms.command.command_kind import CommandArm
 from coldrun.tasks.arms.failures import find_failure
+from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.arms.parse import ParsedAnswer, parse_answer
-from coldrun.tasks.config import Bm25Arm, CommandArm, McpArm
 
 
 def command(**values: Any) -> CommandArm:

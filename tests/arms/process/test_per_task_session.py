@@ -8,8 +8,8 @@ import time
 
 import pytest
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.command_arm import open_command_session
 from coldrun.tasks.arms.parse import parse_answer
 from tests.sessions import Lab, ask, is_gone
 
@@ -18,7 +18,7 @@ def open_script(lab: Lab, body: str, *arguments: str, **values: object) -> Sessi
     """A per-task session that runs a Python script with arguments."""
     lab.write("tool.py", "import json, os, sys, time, subprocess\n" + body)
     arm = lab.arm(mode="per-task", argv=("{python}", "tool.py", *arguments), adapter=None, **values)
-    return open_command_session(lab.context(arm))
+    return open_session(lab.context(arm))
 
 
 def test_lines_of_output_are_paths(lab: Lab) -> None:
@@ -121,7 +121,7 @@ def test_unreadable_answer_is_kept_for_scoring(lab: Lab) -> None:
 def test_grep_as_a_tool_answers(lab: Lab) -> None:
     """A program of the system searches the corpus by absolute path; paths are read back."""
     arm = lab.arm(mode="per-task", argv=("grep", "-rlE", "{terms_regex}", "{corpus}"), adapter=None)
-    session = open_command_session(lab.context(arm))
+    session = open_session(lab.context(arm))
     reply = ask(session, "b = 2")
     corpus = session.start.corpus_dir
     assert ask(session, "no_such_word").status == "abstained"
@@ -145,7 +145,7 @@ def test_program_runs_in_the_corpus_when_told_so(lab: Lab, *, has_product: bool)
     lab.commit_files("product", {"src/a.py": "the product's\n"})
     point = lab.point() if has_product else None
     arm = lab.arm(mode="per-task", argv=("cat", "src/a.py"), adapter=None, cwd="{corpus}")
-    session = open_command_session(lab.context(arm, point=point))
+    session = open_session(lab.context(arm, point=point))
     assert ask(session).raw == "a = 1\n"
     assert session.close().invalid == ()
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,11 +10,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.arms.parse import parse_answer
-from coldrun.tasks.arms.service.chat_arm import cut_listing, open_chat_session
+from coldrun.tasks.arms.service.chat_driver import cut_listing
+from coldrun.tasks.arms.service.chat_kind import ChatArm
 from coldrun.tasks.arms.service.chat_protocol import read_completion_usage
-from coldrun.tasks.config import ChatArm
 from coldrun.tasks.lib.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, items
@@ -102,7 +101,7 @@ def open_model(lab: Lab, url: str, **values: Any) -> Session:
         "prompt": "Which files? {query}",
         "timeout_seconds": 20,
     }
-    return open_chat_session(lab.context(ChatArm(**{**defaults, **values})))
+    return open_session(lab.context(ChatArm(**{**defaults, **values})))
 
 
 def test_direct_call_is_one_attempt_with_its_tokens(
@@ -156,12 +155,6 @@ def test_items_are_read_from_what_models_write(
     """JSON in a fenced block, one path a line, a message in parts."""
     session = open_model(lab, model.url)
     assert items(session, ask(session, query)) == found
-
-
-def test_items_are_read_by_pattern(lab: Lab, model: Service) -> None:
-    """Prose is read by a pattern, as of other arms."""
-    session = open_model(lab, model.url, items_regex=r"src/\w+\.py")
-    assert items(session, ask(session, "prose")) == ("src/a.py",)
 
 
 def test_prose_is_a_failure_and_nothing_found_an_abstention(lab: Lab, model: Service) -> None:
@@ -300,28 +293,11 @@ def test_another_model_in_mid_session_is_a_warning(lab: Lab, model: Service) -> 
     assert warning.startswith("was answered by 2 models in one session: tiny-2026-05-01, drift-")
 
 
-def test_abort_ends_a_call_in_flight(lab: Lab, model: Service) -> None:
-    """No retry follows."""
-    session = open_model(lab, model.url, timeout_seconds=60, retries=3, retry="once")
-    timer = threading.Timer(0.3, session.abort)
-    timer.start()
-    began = time.monotonic()
-    reply = ask(session, "hang")
-    assert (reply.reason, len(reply.attempts)) == ("the session was ended", 1)
-    session.close()
-    assert time.monotonic() - began < 5
-    timer.join()
-
-
-def test_missing_key_and_other_kinds_are_refused(
-    lab: Lab, model: Service, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_missing_key_is_refused(lab: Lab, model: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before anything is asked."""
     monkeypatch.delenv("TINY_KEY", raising=False)
     with pytest.raises(ConfigError, match="TINY_KEY is not set"):
         open_model(lab, model.url, api_key_env="TINY_KEY")
-    with pytest.raises(ConfigError, match="not `chat`"):
-        open_chat_session(lab.context(lab.arm()))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.config import ChatArm, HttpArm, parse_config
+from coldrun.tasks.arms.service.chat_kind import ChatArm
+from coldrun.tasks.arms.service.http_kind import HttpArm
+from coldrun.tasks.config import parse_config
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.run.arm_identity import identify_arm
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime as dt
 import json
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from coldrun.tasks.arms.arm_kind import open_session
 from coldrun.tasks.arms.base import Session
-from coldrun.tasks.arms.service.http_arm import open_http_session
-from coldrun.tasks.config import HttpArm
+from coldrun.tasks.arms.service.http_kind import HttpArm
 from coldrun.tasks.lib.errors import ConfigError
 from tests.services import SERVICE, Service, run_service
 from tests.sessions import Lab, ask, is_gone, items
@@ -43,7 +42,7 @@ def make_arm(url: str, **values: Any) -> HttpArm:
 
 
 def open_service(lab: Lab, url: str, **values: Any) -> Session:
-    return open_http_session(lab.context(make_arm(url, **values)))
+    return open_session(lab.context(make_arm(url, **values)))
 
 
 def test_question_is_posted_and_items_are_read(lab: Lab, service: Service) -> None:
@@ -90,7 +89,7 @@ def test_whole_json_without_a_length_is_an_answer(lab: Lab, service: Service) ->
         ("half", "malformed output: expected JSON, found"),
         ("nothing", "malformed output: expected JSON, found ''"),
         ("silent", "malformed output: expected JSON, found ''"),
-        ("binary", "malformed output: the answer is no text"),
+        ("binary", "malformed output: the answer is not text"),
         ("limited", "status 429 Too Many Requests, to be tried again after '1': "),
         ("broken", "status 500 Internal Server Error: 'stack trace of nobody'"),
         ("moved", "status 302 Found, to http://127.0.0.1:{port}/elsewhere; if that is"),
@@ -254,21 +253,6 @@ def write_certificate(folder: Path) -> Path:
     return path
 
 
-def test_abort_ends_a_question_in_flight(lab: Lab, service: Service) -> None:
-    """Another thread can end a session at once, and it stays ended."""
-    session = open_service(lab, service.url, timeout_seconds=60, retries=2)
-    timer = threading.Timer(0.3, session.abort)
-    timer.start()
-    began = time.monotonic()
-    reply = ask(session, "hang")
-    assert (reply.status, reply.reason) == ("infra", "the session was ended")
-    assert len(reply.attempts) == 1
-    assert time.monotonic() - began < 5
-    assert ask(session).reason == "the session was ended"
-    session.close()
-    timer.join()
-
-
 LISTENING = {"argv": ("{python}", "service.py", "{port}"), "startup_timeout_seconds": 20}
 
 
@@ -280,7 +264,7 @@ def test_server_of_its_own_is_started_and_ended(lab: Lab) -> None:
     assert items(session, ask(session, "a = 1")) == ("src/a.py",)
     assert ask(session, "die").reason == "the process ended with exit code 5"
     assert items(session, ask(session, "a = 1")) == ("src/a.py",)
-    pid = session.inner.endpoint._server.process.pid
+    pid = session.driver._server.process.pid
     assert session.close().restarts == 1
     assert is_gone(pid)
 
@@ -289,7 +273,7 @@ def test_server_of_its_own_that_hangs_is_started_again(lab: Lab) -> None:
     """What is stuck with one question does not answer the next."""
     lab.write("service.py", SERVICE)
     session: Any = open_service(lab, "http://127.0.0.1:{port}/", timeout_seconds=1.5, **LISTENING)
-    pid = session.inner.endpoint._server.process.pid
+    pid = session.driver._server.process.pid
     assert ask(session, "hang").reason == "timed out after 1.5 s"
     assert is_gone(pid)
     assert ask(session, "a = 1").status == "answered"
@@ -314,9 +298,3 @@ def test_server_that_does_not_come_up_gives_infra(
     assert reply.status == "infra"
     assert reason in reply.reason
     assert session.close().invalid == ()
-
-
-def test_other_kind_of_arm_is_refused(lab: Lab) -> None:
-    """Only `http` arms can be opened."""
-    with pytest.raises(ConfigError, match="not `http`"):
-        open_http_session(lab.context(lab.arm()))

@@ -17,7 +17,6 @@ from coldrun.tasks.arms.workspace.corpora import (
     describe_drift,
     inspect_copy,
     materialise_tree,
-    prune_corpora,
 )
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
 from coldrun.tasks.lib.git.repository import Repository
@@ -212,24 +211,3 @@ def test_corpus_has_no_repository_around_it(new_repository: Build, tmp_path: Pat
     )
     assert done.returncode == 128
     assert "not a git repository" in done.stderr
-
-
-def test_unused_trees_are_pruned(new_repository: Build, tmp_path: Path) -> None:
-    """Trees that are used, or were lately, stay; others, and half-written ones, go."""
-    scratch = tmp_path / "s"
-    builder = new_repository("r")
-    trees = []
-    for text in ("x", "y", "z"):
-        builder.commit(files={"a.py": text})
-        trees.append(tree_of(builder.path))
-    folders = [materialise_tree(tree, scratch) for tree in trees[:2]]
-    copy = copy_corpus(Corpus(trees={".": trees[2]}), scratch=scratch, target=tmp_path / "c")
-    half = folders[0].with_name(f"{folders[1].name}.abcd.partial")
-    half.mkdir()
-    os.utime(folders[0].with_name(folders[0].name + ".complete"), (1, 1))
-    removed = prune_corpora(scratch, unused_for_seconds=3600)
-    assert set(removed) == {f"corpora/{path.name}" for path in (folders[0], half)}
-    assert prune_corpora(scratch) == (f"corpora/{folders[1].name}",)
-    for lock in copy.locks:
-        lock.release()
-    assert prune_corpora(scratch) == (f"corpora/{trees[2].tree}",)

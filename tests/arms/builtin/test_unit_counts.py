@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.arms.builtin import segments as segments_module
-from coldrun.tasks.arms.builtin.segments import Segment, add_segment, find_all
+from coldrun.tasks.arms.builtin import unit_counts
+from coldrun.tasks.arms.builtin.unit_counts import Segment, add_segment, find_all
 
 entries = st.lists(st.tuples(st.integers(0, 5), st.integers(0, 4), st.integers(-3, 3)), max_size=8)
 
@@ -42,7 +42,7 @@ def test_add_segment_many_small_ones_leaves_few(
     monkeypatch: pytest.MonkeyPatch, merge_below: int, most: int
 ) -> None:
     """Without merging there would be as many as were added."""
-    monkeypatch.setattr(segments_module, "MERGE_BELOW", merge_below)
+    monkeypatch.setattr(unit_counts, "MERGE_BELOW", merge_below)
     segments: list[Segment] = []
     for unit in range(64):
         one = np.array([unit], dtype=np.int32)

@@ -1,7 +1,7 @@
 """How an arm's endpoint is asked: headers, proxy and certificates, all from declared variables.
 
-Variables of the user's that nobody declared (a proxy, a certificate file, a `.netrc`) change
-nothing: an answer that came another way would look the same.
+Undeclared variables of the user's (a proxy, a certificate file) and a `.netrc` change nothing: an
+answer that came another way would look the same.
 """
 
 from __future__ import annotations
@@ -13,8 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from coldrun.tasks.arms.service.variables import header_variables, require_variables
-from coldrun.tasks.config import ChatArm, ServerArm
+from coldrun.tasks.config import ServerArm
 from coldrun.tasks.config.arm_config import HEADER_VARIABLE
 from coldrun.tasks.lib.errors import ConfigError
 
@@ -49,6 +48,20 @@ class HttpSettings:
         return text
 
 
+def require_variables(arm: ServerArm) -> None:
+    """Refuse an arm whose headers cannot be filled.
+
+    Raises:
+        ConfigError: A variable that a header needs is not set.
+    """
+    missing = [name for name in arm.header_variables if not os.environ.get(name)]
+    if missing:
+        raise ConfigError(
+            f"arm {arm.name!r}: {', '.join(missing)} {'is' if len(missing) == 1 else 'are'} not "
+            f"set, and the requests need it; `export {missing[0]}=…` and try again"
+        )
+
+
 def read_settings(arm: ServerArm) -> HttpSettings:
     """Fill the arm's headers, and choose proxy and certificates from what it declares.
 
@@ -57,17 +70,15 @@ def read_settings(arm: ServerArm) -> HttpSettings:
     """
     require_variables(arm)
     headers = httpx.Headers({"User-Agent": USER_AGENT, "Accept-Encoding": "identity"})
-    for name, text in arm.headers.items():
+    for name, text in arm.sent_headers.items():
         headers[name] = HEADER_VARIABLE.sub(lambda match: os.environ[match[1]], text)
-    if isinstance(arm, ChatArm) and arm.api_key_env is not None:
-        headers["Authorization"] = f"Bearer {os.environ[arm.api_key_env]}"
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise ConfigError(
                 f"arm {arm.name!r}: the header {name} has a line break or a letter that no header "
                 "can hold; look at the variable that it is filled from"
             )
-    secrets = {os.environ[name] for name in header_variables(arm)}
+    secrets = {os.environ[name] for name in arm.header_variables}
     kept = sorted((text for text in secrets if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
     return HttpSettings(
         headers=headers,
