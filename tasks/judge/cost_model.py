@@ -25,7 +25,7 @@ class PricesPart(Part):
 
 
 class TokensPart(Part):
-    """Tokens by kind, each apart: cache reads and writes are no part of input. Null: not said."""
+    """Tokens by kind, null where not reported; cache reads and writes are not part of input."""
 
     input: int | None = None
     output: int | None = None
@@ -34,7 +34,7 @@ class TokensPart(Part):
 
 
 class SpentPart(Part):
-    """What some answers took: attempts, and those of them that did not say what they used."""
+    """Attempts of some answers, those that did not report tokens, and what they cost."""
 
     answers: int
     attempts: int
@@ -64,7 +64,7 @@ class RetryPart(Part):
 
 
 class ArmCostPart(Part):
-    """What one arm took.
+    """Tokens, cost and time of one arm.
 
     `spent` is this run's ledger: executed answers, every failed attempt included. `replayed` is
     what the replayed answers took when they were executed; in this run they cost nothing. Per task,

@@ -117,7 +117,7 @@ def build_costs(
 
 
 def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
-    """Why not all arms have a price, None when they have."""
+    """Reasons why some arms have no price; None when all have one."""
     gaps = [
         f"{arm.config.name}: {gap}" if pricing.snapshot else gap
         for arm in arms

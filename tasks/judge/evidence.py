@@ -103,8 +103,8 @@ def judge_verdict(
 ) -> Verdict:
     """Join evidence and the worst outcome over the candidates into one word.
 
-    A refused candidate has no say; where all are refused, the run is no measurement. A candidate
-    of which nothing was executed is replayed, whatever else was executed beside it.
+    Refused candidates are left out; when all are refused, the run is invalid. When every answer of
+    a candidate is replayed, so is the verdict, whatever else was executed.
     """
     if evidence == "mixed" and has_replayed_arm:
         return "replayed"

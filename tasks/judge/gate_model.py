@@ -102,7 +102,8 @@ class ClusteredDifference(Part):
 class ClustersPart(Part):
     """The primary measure where tasks of one `stratum` value are not independent of each other.
 
-    `smallest_p` is the least p that flipping so many clusters can reach.
+    `smallest_p` is the least p that flipping all clusters can reach. Tasks without the mark are one
+    cluster.
     """
 
     stratum: str

@@ -53,7 +53,7 @@ class PanelPart(Part):
 
 
 class PointPart(Part):
-    """The product commit that was measured, and the one whose set-up it shared, if it did."""
+    """The product commit that was measured; `setup_commit`: the one whose set-up it shared."""
 
     repo: str
     commit: str
@@ -114,7 +114,7 @@ class ProductionPart(Part):
 
 
 class Report(Part):
-    """All that a run has to say."""
+    """The whole report of a run."""
 
     schema_: Literal[1] = Field(default=1, alias="schema")
     run_id: str

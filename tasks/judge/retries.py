@@ -28,7 +28,7 @@ def account_arm(
     kind: AnswerKind,
     cost: Cost,
 ) -> RetryPart | None:
-    """The account of an arm that asks twice, None for one that neither may nor did.
+    """Account for the second calls of an arm; None for an arm that never asks twice.
 
     Args:
         arm: The arm.

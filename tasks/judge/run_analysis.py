@@ -153,7 +153,7 @@ def panel_seed(record: RunRecord) -> int:
 def null_means(
     tasks: Sequence[Task], config: Config, lock: Mapping[str, Any], *, measure: str
 ) -> dict[str, float]:
-    """What every null that needs no candidate scores on frozen tasks, in the order of reports."""
+    """The mean score of each null that needs no candidate, on frozen tasks, in report order."""
     nulls = measure_nulls(
         tasks,
         parse_measure(measure),

@@ -81,7 +81,7 @@ class ArmAnswers:
 
     @property
     def mean_seconds(self) -> float | None:
-        """The mean over executed answers, None without one."""
+        """Mean seconds of executed answers; None when none was executed."""
         seconds = [
             capture.reply.seconds
             for capture in self.captures
@@ -94,7 +94,7 @@ class ArmAnswers:
         return self.answers.get(task_id) or [None] * self.trials
 
     def items_of_trial(self, trial: int) -> dict[str, tuple[str, ...]]:
-        """The items of each answered task in one trial; none where it is missing."""
+        """The items of each answered task in one trial; empty where the trial is missing."""
         return {
             task_id: () if (mine := trials[trial]) is None else mine.items
             for task_id, trials in self.answers.items()

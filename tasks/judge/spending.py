@@ -16,7 +16,7 @@ TOKEN_KINDS = ("input", "output", "cache_read", "cache_write")
 
 
 def tokens_of(attempt: Attempt) -> dict[str, int]:
-    """The tokens of one attempt by kind; kinds that it does not tell are left out."""
+    """The tokens of one attempt by kind; kinds that were not reported are left out."""
     counts = {kind: getattr(attempt, f"{kind}_tokens") for kind in TOKEN_KINDS}
     return {kind: count for kind, count in counts.items() if count is not None}
 
@@ -31,7 +31,7 @@ def tries_of(attempts: Iterable[Attempt]) -> dict[int, list[Attempt]]:
 
 @dataclass(frozen=True, slots=True)
 class Pricing:
-    """Prices of a snapshot, or none at all."""
+    """Prices of a snapshot; without a snapshot nothing has a price."""
 
     snapshot: PriceSnapshot | None
 
@@ -50,7 +50,7 @@ class Pricing:
         )
 
     def find_gaps(self, attempts: Iterable[Attempt]) -> list[str]:
-        """Why attempts cannot be priced, one reason a model; none when they can."""
+        """Reasons why attempts cannot be priced, one per model; empty when they can."""
         if self.snapshot is None:
             return ["no prices are configured"]
         gaps = []

@@ -173,8 +173,7 @@ def _production_line(report: Report, arm: ArmPart, part: ProductionPart) -> str:
 
 
 def _null_lines(report: Report) -> Iterator[str]:
-    """What the nulls score on all that the sample was drawn from, best first; older locks have
-    none."""
+    """The nulls on all that the sample was drawn from, best first; not kept in older locks."""
     sizes = {part.tasks for part in report.production.values()}
     if not report.production_nulls or len(sizes) != 1:
         return

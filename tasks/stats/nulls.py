@@ -104,7 +104,7 @@ def random_scores(
     """Give each task's expected score of a random answer.
 
     For rankings: the first `k` of a uniformly random order of the corpus items. For sets: a size
-    drawn from the sizes of the panel's gold sets, then a uniformly random set of so many items.
+    drawn from the sizes of the panel's gold sets, then a uniformly random set of that size.
     Gold items outside the corpus are never found.
 
     Args:

@@ -2,7 +2,7 @@
 
 A measure is written as in the configuration: its name and, for a ranking, its cut-off (`hit@5`).
 To add one, write a file with its `Definition` and name it in `MEASURES`. `stability` compares the
-trials of one task and is no measure of an answer (see `tasks.stats.stability`).
+trials of one task, not one answer with its gold (see `tasks.stats.stability`).
 """
 
 from __future__ import annotations

@@ -52,7 +52,7 @@ class Definition:
     which answers it scores without one. `can_gate`: whether a verdict may rest on it.
 
     The nulls: `expect_random` is the expected score of a random answer. `choose_constant` gives the
-    columns of the best constant answer of at most so many items, best first for rankings; left out,
+    columns of the best constant answer up to a given size, best first for rankings; left out,
     the greedy cover of the tasks. `sum_over_answers` gives, for each task, the sum of its scores
     over all answers (cut, without duplicates); left out, every pair is scored.
     """
