@@ -107,7 +107,7 @@ def _details(report: Report) -> Iterator[Block]:
     if report.costs is not None:
         yield from cost_blocks(report, report.costs)
     yield from lines(production_lines(report))
-    yield from words.registered_lines(report)
+    yield from words.bar_lines(report.bars)
     yield from warning_lines(report.warnings)
 
 
@@ -128,6 +128,7 @@ def _origin(report: Report) -> Iterator[Block]:
     if point:
         yield Line(("point ", Code(point.commit), " of ", Code(point.repo)))
         yield Line(("tree ", Code(point.tree)))
+    yield from words.late_lines(report)
 
 
 def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
