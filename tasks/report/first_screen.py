@@ -17,9 +17,10 @@ from coldrun.tasks.report.document import Line, Style, lines, warning_lines
 from coldrun.tasks.report.run_words import (
     MEASURED_NOTHING,
     arm_named,
+    bar_lines,
     first_line,
+    late_lines,
     measure_names,
-    registered_lines,
     withheld_word,
 )
 
@@ -77,7 +78,8 @@ def first_screen(
             "dim",
         )
     yield from lines(_panel_sentences(report), "dim")
-    yield from registered_lines(report)
+    yield from bar_lines(report.bars)
+    yield from late_lines(report)
     yield from warning_lines(report.warnings[:SHOWN_WARNINGS])
     more = len(report.warnings) - SHOWN_WARNINGS
     if more > 0:

@@ -109,7 +109,7 @@ def _details(report: Report) -> Iterator[Block]:
     yield from lines(words.cluster_lines(report))
     yield from lines(words.sampling_lines(report))
     yield from lines(production_lines(report))
-    yield from words.registered_lines(report)
+    yield from words.bar_lines(report.bars)
     yield from warning_lines(report.warnings)
 
 
@@ -130,6 +130,7 @@ def _origin(report: Report) -> Iterator[Block]:
     if point:
         yield Line(("point ", Code(point.commit), " of ", Code(point.repo)))
         yield Line(("tree ", Code(point.tree)))
+    yield from words.late_lines(report)
 
 
 def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:

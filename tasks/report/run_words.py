@@ -8,7 +8,7 @@ from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart
 from coldrun.tasks.judge.report_model import ArmPart, PointPart, Report
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.lib.records import DROP_REASONS
-from coldrun.tasks.report.document import Line, Style
+from coldrun.tasks.report.document import Line, Style, lines
 
 MEASURED_NOTHING = "** measured nothing **"
 
@@ -165,11 +165,10 @@ def p_words(p: float) -> str:
     return f"{p:.3f}" if p >= 0.001 else f"{p:.1e}"
 
 
-def registered_lines(report: Report) -> Iterator[Line]:
-    """The registered bars, and what was registered after the fact."""
-    yield from bar_lines(report.bars)
-    for change in report.panel.changes_after_the_fact:
-        yield Line(f"registered after the fact: {change}", "doubtful")
+def late_lines(report: Report) -> Iterator[Line]:
+    """What was registered after the fact."""
+    changes = report.panel.changes_after_the_fact
+    return lines((f"registered after the fact: {change}" for change in changes), "doubtful")
 
 
 def bar_lines(bars: Iterable[BarPart]) -> Iterator[Line]:
