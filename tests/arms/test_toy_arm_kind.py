@@ -12,7 +12,7 @@ from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import parse_config
 from coldrun.tasks.config.arm_config import ARM_KINDS
 from coldrun.tasks.lib.errors import ConfigError
-from coldrun.tasks.run.arm_identity import arm_key_parts
+from coldrun.tasks.run.arm_identity import identify_arm
 from tests.sessions import Lab, ask
 
 TOY = '''
@@ -87,7 +87,7 @@ def test_toy_kind_brings_its_settings_to_the_key(lab: Lab, monkeypatch: pytest.M
     found = []
     for value in ("one", "two"):
         monkeypatch.setenv("TOY_MODE", value)
-        found.append(arm_key_parts(arm, config_dir=lab.root, point=None).environment)
+        found.append(identify_arm(arm, config_dir=lab.root, point=None).environment)
     assert found[0] != found[1]
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from coldrun.tasks.config import parse_config
-from coldrun.tasks.report.markdown import render_markdown
+from coldrun.tasks.report.run_document import render_markdown
 from coldrun.tasks.stats.clusters import cluster_sign_flip_p, clustered_mean
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 from tests.judge.test_costs import SPENDING, prepare

@@ -12,7 +12,6 @@ from statistics import fmean
 from typing import Any
 
 import numpy as np
-from coldrun.tasks.freeze.production import weight_strata
 from scipy import stats
 
 from coldrun.tasks.config import BarConfig
@@ -417,7 +416,7 @@ def noise_gate(i: Inputs) -> Any:
         up, down, n = counts["up"], counts["down"], counts["n"]
         band = net_band(n, rate)
         floor = PooledFloor(
-            n=n, runs=2, pairs=1, flips=0, flip_rate=0.0, flip_rate_upper=rate, band=band
+            n=n, runs=2, pairs=1, flips=0, flip_rate=0.0, flip_rate_upper=rate, band_tasks=band
         )
         before = {str(task): float(task < down) for task in range(n)}
         after = {str(task): float(down <= task < down + up) for task in range(n)}
@@ -638,22 +637,6 @@ def random_ranking(i: Inputs) -> Any:
     }
 
 
-def post_stratified(i: Inputs) -> Any:
-    """A balanced sample reweighted to production."""
-    strata = {str(place): row for place, row in enumerate(i["strata"])}
-    found = weight_strata(
-        {name: [float(value) for value in row["outcomes"]] for name, row in strata.items()},
-        {name: round(1000 * row["share"]) for name, row in strata.items()},
-        tasks=1000,
-        strata=len(strata),
-    )
-    return {
-        "sample_mean": found.sample_mean,
-        "production_estimate": found.estimate,
-        "se": found.standard_error,
-    }
-
-
 def discrimination(i: Inputs) -> Any:
     found = describe_discrimination(
         {
@@ -848,7 +831,6 @@ CASES: dict[str, Case] = {
         make_tasks([list(shape) for shape in i["gold_shapes"]]), "exact"
     ),
     "shape.published_case_full_panel_null": full_panel_null,
-    "shape.post_stratified_estimate": post_stratified,
     "null.constant_abc_on_broken_sample": broken_sample,
     "null.always_everything_recall": everything,
     "null.random_ranking_expected": random_ranking,
