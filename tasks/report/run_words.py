@@ -56,7 +56,7 @@ def run_line(report: Report) -> str:
 def _time_words(report: Report) -> str:
     seconds = f"{report.wall_seconds:.1f} s"
     if not report.legs:
-        # a run from before legs were recorded
+        # a run from before parts were recorded
         return f"{seconds} since it was resumed" if report.counts.resumed else seconds
     if len(report.legs) == 1:
         return seconds
@@ -64,7 +64,7 @@ def _time_words(report: Report) -> str:
     killed = sum(leg.was_killed for leg in report.legs)
     at_least = "at least " if killed else ""
     ends = f"; {killed} killed, counted to the last answer" if killed else ""
-    return f"{at_least}{seconds} in {len(report.legs)} legs (resumed {resumed}{ends})"
+    return f"{at_least}{seconds} in {len(report.legs)} parts (resumed {resumed}{ends})"
 
 
 def headline(report: Report, gate: GatePart) -> str:

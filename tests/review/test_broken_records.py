@@ -63,7 +63,7 @@ def test_the_time_of_a_resumed_run_is_that_of_all_its_legs(tmp_path: Path) -> No
     assert report.legs[0] == first.legs[0]
     assert report.wall_seconds == sum(leg.seconds for leg in report.legs)
     resumed = f"{report.legs[1].started_at[:19]}Z"
-    assert words.run_line(report).endswith(f" s in 2 legs (resumed {resumed})")
+    assert words.run_line(report).endswith(f" s in 2 parts (resumed {resumed})")
     assert load_report(lab.warehouse, run_id).report == report
     (row,) = lab.select("SELECT started_at, finished_at, wall_seconds, legs FROM runs")
     assert row["wall_seconds"] == report.wall_seconds
