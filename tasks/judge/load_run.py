@@ -8,15 +8,14 @@ from pathlib import Path
 from coldrun.tasks.config import PricesConfig
 from coldrun.tasks.judge.build_report import BuiltReport, build_report
 from coldrun.tasks.lib.errors import StorageError
-from coldrun.tasks.run.find_captures import (
+from coldrun.tasks.run.landed_rows import (
     find_earlier,
     read_landed,
     read_landed_sessions,
     read_landed_tasks,
 )
 from coldrun.tasks.run.manifest import read_manifest
-from coldrun.tasks.run.run_parts import legs_from_rows
-from coldrun.tasks.run.run_record import RunRecord
+from coldrun.tasks.run.run_record import RunRecord, parts_from_rows
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 
@@ -50,7 +49,7 @@ def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
         captures=tuple(captures),
         sessions=tuple(read_landed_sessions(warehouse, run_id)),
         wall_seconds=row["wall_seconds"],
-        legs=legs_from_rows(row["legs"]),
+        legs=parts_from_rows(row["legs"]),
         status=row["status"],
         invalid=invalid,
         earlier=find_earlier(warehouse, manifest),

@@ -11,7 +11,7 @@ from coldrun.tasks.judge.cost_model import CostsPart
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.gate_model import BarPart, ClustersPart, GatePart, MeasurePart, Part
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.run.run_parts import Leg
+from coldrun.tasks.run.run_record import ProcessPart
 
 
 class Counts(Part):
@@ -124,7 +124,7 @@ class Report(Part):
     exit_code: int
     started_at: str
     wall_seconds: float
-    legs: list[Leg] = []
+    legs: list[ProcessPart] = []
     status: Literal["finished", "interrupted"] = "finished"
     counts: Counts
     panel: PanelPart

@@ -14,7 +14,7 @@ from coldrun.tasks.config.gold_from import refuse_verdict
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import one_line
-from coldrun.tasks.run.find_captures import select_tasks
+from coldrun.tasks.run.landed_rows import select_tasks
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
 
 

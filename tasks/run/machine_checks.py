@@ -44,6 +44,14 @@ class Check:
         return asdict(self)
 
 
+def _ok(name: str, found: str) -> Check:
+    return Check(name=name, status="ok", found=found)
+
+
+def _bad(name: str, found: str, next_step: str, status: Status = "warning") -> Check:
+    return Check(name=name, status=status, found=found, next_step=next_step)
+
+
 def check_machine(*, warehouse: Path, scratch: Path, root: Path) -> Iterator[Check]:
     """All checks that need no server: programs, folders, room, leftovers.
 
@@ -67,12 +75,9 @@ def check_python() -> Check:
     version = sys.version_info
     found = f"{version.major}.{version.minor}.{version.micro} at {sys.executable}"
     if version[:2] >= OLDEST_PYTHON:
-        return Check(name="python", status="ok", found=found)
-    return Check(
-        name="python",
-        status="failed",
-        found=found,
-        next_step="install Python 3.11 or later (`uv python install 3.12`)",
+        return _ok("python", found)
+    return _bad(
+        "python", found, "install Python 3.11 or later (`uv python install 3.12`)", "failed"
     )
 
 
@@ -81,27 +86,20 @@ def check_git() -> Check:
     text = _output(["git", "--version"])
     numbers = re.search(r"(\d+)\.(\d+)", text or "")
     if text is None or numbers is None:
-        return Check(
-            name="git", status="failed", found="not found", next_step="install git and try again"
-        )
+        return _bad("git", "not found", "install git and try again", "failed")
     if (int(numbers[1]), int(numbers[2])) < OLDEST_GIT:
         oldest = ".".join(map(str, OLDEST_GIT))
-        return Check(
-            name="git", status="failed", found=text, next_step=f"install git {oldest} or later"
-        )
-    return Check(name="git", status="ok", found=text)
+        return _bad("git", text, f"install git {oldest} or later", "failed")
+    return _ok("git", text)
 
 
 def check_user() -> Check:
     """Who a holdout ledger would name."""
     found = find_user(Path.cwd())
     if found != "unknown":
-        return Check(name="user", status="ok", found=found)
-    return Check(
-        name="user",
-        status="warning",
-        found=found,
-        next_step="`git config --global user.name NAME`, so that openings say who made them",
+        return _ok("user", found)
+    return _bad(
+        "user", found, "`git config --global user.name NAME`, so that openings say who made them"
     )
 
 
@@ -109,25 +107,21 @@ def check_uv(root: Path) -> Check:
     """That uv is there, and that the lock of a clone fits its pyproject.toml."""
     text = _output(["uv", "--version"])
     if text is None:
-        return Check(
-            name="uv",
-            status="warning",
-            found="not found",
-            next_step="`pip install uv`; products and this clone are set up with it",
+        return _bad(
+            "uv", "not found", "`pip install uv`; products and this clone are set up with it"
         )
     if not (root / "uv.lock").is_file():
-        return Check(name="uv", status="ok", found=f"{text}; installed without a lock")
+        return _ok("uv", f"{text}; installed without a lock")
     check = _run(["uv", "lock", "--check", "--offline", "--project", str(root)])
     if check is not None and check.returncode != 0 and "needs to be updated" in check.stderr:
-        return Check(
-            name="uv",
-            status="warning",
-            found=f"{text}; uv.lock does not fit pyproject.toml",
-            next_step=f"`uv lock --project {root}`, then `uv sync`",
+        return _bad(
+            "uv",
+            f"{text}; uv.lock does not fit pyproject.toml",
+            f"`uv lock --project {root}`, then `uv sync`",
         )
     fits = check is not None and check.returncode == 0
     state = "uv.lock fits" if fits else "uv.lock could not be checked offline"
-    return Check(name="uv", status="ok", found=f"{text}; {state}")
+    return _ok("uv", f"{text}; {state}")
 
 
 def check_folder(name: str, folder: Path) -> Check:
@@ -138,14 +132,14 @@ def check_folder(name: str, folder: Path) -> Check:
             pass
     except OSError as error:
         option = f"--{name} or COLDRUN_{name.upper()}"
-        return Check(
-            name=f"{name} folder",
-            status="failed",
-            found=f"{folder}: {error.strerror}",
-            next_step=f"name a writable folder with {option}",
+        return _bad(
+            f"{name} folder",
+            f"{folder}: {error.strerror}",
+            f"name a writable folder with {option}",
+            "failed",
         )
     found = str(folder) if folder.exists() else f"{folder} (made when needed)"
-    return Check(name=f"{name} folder", status="ok", found=found)
+    return _ok(f"{name} folder", found)
 
 
 def check_room(name: str, folder: Path) -> Check:
@@ -153,7 +147,7 @@ def check_room(name: str, folder: Path) -> Check:
     free = shutil.disk_usage(_nearest(folder)).free
     found = f"{free / 1000**3:.1f} GB free"
     if free >= LITTLE_ROOM_BYTES:
-        return Check(name=f"{name} room", status="ok", found=found)
+        return _ok(f"{name} room", found)
     step = "`coldrun prune` frees what can be made again"
     status: Status = "failed" if free < NO_ROOM_BYTES else "warning"
     return Check(name=f"{name} room", status=status, found=found, next_step=step)
@@ -163,12 +157,12 @@ def check_isolation(scratch: Path) -> Check:
     """That no repository is around the scratch folder: a corpus in it would show its history."""
     repository = find_enclosing_repository(scratch)
     if repository is None:
-        return Check(name="isolation", status="ok", found="no repository around the scratch folder")
-    return Check(
-        name="isolation",
-        status="failed",
-        found=f"the scratch folder lies inside the repository {repository}",
-        next_step="name one outside with --scratch or COLDRUN_SCRATCH",
+        return _ok("isolation", "no repository around the scratch folder")
+    return _bad(
+        "isolation",
+        f"the scratch folder lies inside the repository {repository}",
+        "name one outside with --scratch or COLDRUN_SCRATCH",
+        "failed",
     )
 
 
@@ -180,24 +174,22 @@ def check_leftovers(warehouse: Path, scratch: Path) -> Iterator[Check]:
         if entry.kind in ("sessions", "holdout")
     ]
     if left:
-        yield Check(
-            name="sessions",
-            status="warning",
-            found=f"{len(left)} folders of sessions whose program is gone",
-            next_step="`coldrun prune` ends and removes them",
+        yield _bad(
+            "sessions",
+            f"{len(left)} folders of sessions whose program is gone",
+            "`coldrun prune` ends and removes them",
         )
     else:
-        yield Check(name="sessions", status="ok", found="no orphans")
+        yield _ok("sessions", "no orphans")
     unfinished = sorted(path.parent.name for path in (warehouse / "captures").glob("*/run.json"))
     if unfinished:
-        yield Check(
-            name="runs",
-            status="warning",
-            found=f"{len(unfinished)} unfinished: {', '.join(unfinished[-3:])}",
-            next_step="`coldrun run CONFIG --resume RUN` continues one with its own answers",
+        yield _bad(
+            "runs",
+            f"{len(unfinished)} unfinished: {', '.join(unfinished[-3:])}",
+            "`coldrun run CONFIG --resume RUN` continues one with its own answers",
         )
     else:
-        yield Check(name="runs", status="ok", found="none is unfinished")
+        yield _ok("runs", "none is unfinished")
 
 
 def check_files(warehouse: Path) -> Iterator[Check]:
@@ -208,15 +200,10 @@ def check_files(warehouse: Path) -> Iterator[Check]:
         for path, problem in find_damage(warehouse, table, is_thorough=True)
     ]
     for found in damage:
-        yield Check(
-            name="warehouse files",
-            status="warning",
-            found=f"{found}; it is in no report",
-            next_step=NEXT_STEP,
-        )
+        yield _bad("warehouse files", f"{found}; it is in no report", NEXT_STEP)
     if not damage:
         number = sum(len(list((warehouse / table).glob("*.parquet"))) for table in TABLES)
-        yield Check(name="warehouse files", status="ok", found=f"all {number} are readable")
+        yield _ok("warehouse files", f"all {number} are readable")
 
 
 def _nearest(folder: Path) -> Path:

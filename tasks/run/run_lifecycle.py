@@ -26,12 +26,10 @@ from coldrun.tasks.run.execute import (
     execute_shard,
     plan_shards,
 )
-from coldrun.tasks.run.find_captures import find_earlier, find_reusable
-from coldrun.tasks.run.land_answers import land_answers
+from coldrun.tasks.run.landed_rows import find_earlier, find_reusable, land_answers
 from coldrun.tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
 from coldrun.tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
-from coldrun.tasks.run.run_parts import legs_of
-from coldrun.tasks.run.run_record import RunRecord
+from coldrun.tasks.run.run_record import RunRecord, parts_of
 from coldrun.warehouse.reader import connect
 from coldrun.warehouse.writer import prepare_warehouse
 
@@ -277,7 +275,7 @@ def collect_record(started: StartedRun) -> RunRecord:
         store.put_leg(
             part.number, started_at=part.started_at, seconds=time.monotonic() - part.began
         )
-    legs = legs_of(store.read_legs(), captures)
+    legs = parts_of(store.read_legs(), captures)
     return RunRecord(
         manifest=started.manifest,
         tasks=started.evaluation.frozen.tasks,

@@ -1,15 +1,71 @@
-"""All that a run left behind, as its report is built from it."""
+"""All that a run left behind, its parts among it, as its report is built from it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import datetime as dt
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.manifest import Manifest
-from coldrun.tasks.run.run_parts import Leg
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessPart:
+    """What one process did of a run; a run that was resumed has several.
+
+    `started_at` is ISO 8601 in UTC. A part that was killed ends at its last answer.
+    """
+
+    started_at: str
+    seconds: float
+    was_killed: bool = False
+
+    @property
+    def ended_at(self) -> dt.datetime:
+        """When it ended, as far as is known."""
+        return dt.datetime.fromisoformat(self.started_at) + dt.timedelta(seconds=self.seconds)
+
+    def to_row(self) -> dict[str, Any]:
+        """The part as a value of the `legs` column."""
+        return {**asdict(self), "started_at": dt.datetime.fromisoformat(self.started_at)}
+
+
+def parts_of(
+    records: Sequence[Mapping[str, Any]], captures: Iterable[Capture]
+) -> tuple[ProcessPart, ...]:
+    """The parts of a run, oldest first.
+
+    Args:
+        records: `started_at` of each part, and its `seconds`, None when it was killed.
+        captures: The run's answers; an executed one tells that its part was alive then.
+    """
+    executed = sorted(
+        dt.datetime.fromisoformat(capture.captured_at)
+        for capture in captures
+        if capture.evidence == "executed"
+    )
+    starts = [dt.datetime.fromisoformat(record["started_at"]) for record in records]
+    parts = []
+    for record, start, following in zip(records, starts, [*starts[1:], None], strict=True):
+        seconds, was_killed = record["seconds"], record["seconds"] is None
+        if was_killed:
+            alive = [at for at in executed if start <= at and (not following or at < following)]
+            seconds = (alive[-1] - start).total_seconds() if alive else 0.0
+        parts.append(
+            ProcessPart(started_at=record["started_at"], seconds=seconds, was_killed=was_killed)
+        )
+    return tuple(parts)
+
+
+def parts_from_rows(rows: Iterable[Mapping[str, Any]] | None) -> tuple[ProcessPart, ...]:
+    """The parts in a `legs` column; empty for rows from before there was one."""
+    return tuple(
+        ProcessPart(**{**row, "started_at": row["started_at"].astimezone(dt.UTC).isoformat()})
+        for row in rows or ()
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +89,7 @@ class RunRecord:
     captures: tuple[Capture, ...]
     sessions: tuple[Mapping[str, Any], ...]
     wall_seconds: float
-    legs: tuple[Leg, ...] = ()
+    legs: tuple[ProcessPart, ...] = ()
     status: Literal["finished", "interrupted"]
     invalid: tuple[str, ...] = ()
     earlier: Mapping[str, EarlierRuns] = field(default_factory=dict)

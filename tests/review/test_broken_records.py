@@ -14,7 +14,7 @@ from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.report import run_words as words
-from coldrun.tasks.run.land_answers import land_answers
+from coldrun.tasks.run.landed_rows import land_answers
 from coldrun.tasks.run.run_lifecycle import execute_locally
 from coldrun.warehouse.writer import write_rows
 from tests.evaluations import CONFIG, EvaluationLab
@@ -32,7 +32,7 @@ def test_answers_land_after_all_that_vouches_for_them(
         order.append(table)
         return write_rows(root, table, run_id, rows)
 
-    monkeypatch.setattr("coldrun.tasks.run.land_answers.write_rows", write)
+    monkeypatch.setattr("coldrun.tasks.run.landed_rows.write_rows", write)
     land_answers(tmp_path, "run", tasks=(), captures=(), sessions=())
 
     assert order[-1] == "captures"

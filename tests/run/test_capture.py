@@ -23,8 +23,7 @@ from coldrun.tasks.run.capture import (
     hold_run,
     open_store,
 )
-from coldrun.tasks.run.find_captures import read_landed
-from coldrun.tasks.run.land_answers import land_answers
+from coldrun.tasks.run.landed_rows import land_answers, read_landed
 
 CAPTURE = Capture(
     key="a" * 64,

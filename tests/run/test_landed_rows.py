@@ -10,13 +10,13 @@ import pytest
 
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, GoldItem, Reply, Task
 from coldrun.tasks.run.capture import Capture
-from coldrun.tasks.run.find_captures import (
+from coldrun.tasks.run.landed_rows import (
     find_reusable,
+    land_answers,
     read_landed,
     read_landed_sessions,
     read_landed_tasks,
 )
-from coldrun.tasks.run.land_answers import land_answers
 
 TASK = Task(
     id="t1",
