@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import shlex
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from coldrun.tasks.run.run_lifecycle import RunRequest
 
 INTERRUPTED = 130
+FAREWELL_SECONDS = 10.0
+"""How long Prefect may take to end once everything has landed."""
 
 
 class InterruptedRunError(ColdrunError):
@@ -80,7 +83,7 @@ def evaluate_and_report(
     def here() -> None:
         from coldrun.tasks.judge.run_here import run_here
 
-        run_here(evaluation, replace(request, run_id=run_id), revision)
+        run_here(evaluation, replace(request, run_id=run_id), revision)  # or what is left of it
 
     built: BuiltReport = conduct(
         orchestrated,
@@ -123,15 +126,15 @@ def conduct(
     from coldrun.tasks.lib.watch import Watch, watching
     from coldrun.tasks.report.progress import show_progress
 
-    told: list[Any] = []
+    told: list[float] = []
 
     def tell() -> bool:
         value = watch.results.get(awaits)
         if value is not None and not told:
-            told.append(value)
+            told.append(time.monotonic())
             display.close()
             on_landed(value)
-        return False
+        return bool(told) and time.monotonic() - told[0] > FAREWELL_SECONDS
 
     with (
         show_progress(outputs.notes) as display,
@@ -142,12 +145,17 @@ def conduct(
         server = find_server(display.note)
         try:
             if server is None:
-                call_interruptibly(here, watch=watch, on_poll=tell)
+                call_interruptibly(here, watch=watch)
             else:
                 with use_server(server, verbose=outputs.verbose):
-                    from coldrun.flows.orchestrate import call_flow
+                    from coldrun.flows.orchestrate import OrchestrationLost, call_flow
 
-                    call_flow(orchestrated, watch=watch, on_poll=tell)
+                    try:
+                        call_flow(orchestrated, watch=watch, on_poll=tell)
+                    except OrchestrationLost as error:
+                        display.note(f"orchestration lost at {time.strftime('%H:%M')} ({error})")
+                if awaits not in watch.results:
+                    call_interruptibly(here, watch=watch)
         except Interrupted:
             if awaits not in watch.results:
                 raise lost(watch) from None

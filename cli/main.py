@@ -50,6 +50,11 @@ class LazyGroup(click.Group):
         outlive_readers()
         try:
             return super().main(*args, **kwargs)
+        except SystemExit as end:
+            flows = sys.modules.get("coldrun.flows.interruptible")
+            if flows is not None and flows.left_behind:
+                flows.leave(end.code if isinstance(end.code, int) else 0)
+            raise
         except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
             from coldrun.cli.last_resort import report_unexpected
 

@@ -109,26 +109,24 @@ def answer_run(run_id: str) -> str:
 def _ask_all(run_id: str) -> None:
     started = find_run(served().warehouse, run_id, served().scratch)
     settings = started.evaluation.config.run
-    failure: BaseException | None = None
     with make_runner(settings.runner, settings.concurrency) as runner:
         shards = zip(list_shards(served().warehouse, run_id), started.shards(), strict=True)
         futures = [
             runner.submit(
                 ask_stage.with_options(
+                    task_run_name=f"ask · {shard.arm.name} · {shard.number} of {shard.of}",
                     tags={f"evaluation:{started.manifest.name}", f"arm:{shard.arm.name}"},
                 ),
                 {"run_id": run_id, "number": number},
             )
             for number, shard in shards
         ]
-        for future in futures:
-            try:
+        try:
+            for future in futures:
                 future.result()
-            except Exception as error:  # noqa: BLE001 - raised again once all shards have stopped
-                failure = failure or error
-                started.run.stop()
-    if failure is not None:
-        raise failure
+        except BaseException:
+            started.run.stop()  # shards that run end soon; leaving the runner drops the others
+            raise
 
 
 def make_runner(kind: str, concurrency: int) -> TaskRunner[Any]:

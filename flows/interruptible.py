@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NoReturn, TypeVar
 
 from coldrun.tasks.lib.watch import Watch
 
@@ -25,6 +25,10 @@ GRACE_SECONDS: Final = 3.5
 FAREWELL_SECONDS: Final = 0.8
 POLL_SECONDS: Final = 0.1
 INTERRUPTED: Final = 130
+
+
+left_behind: list[str] = []
+"""Work that was left to itself: its threads must not hold up the end of the program."""
 
 
 class Interrupted(KeyboardInterrupt):
@@ -89,6 +93,7 @@ def call_interruptibly(
             if signals:
                 break
             if on_poll():
+                left_behind.append("work")
                 return None
         if not signals:
             return running.result()
@@ -128,11 +133,16 @@ def _signals() -> Iterator[list[int]]:
 def leave_in(seconds: float) -> None:
     """End the program by force when it has not ended by then."""
 
-    def leave() -> None:
+    def wait() -> None:
         time.sleep(seconds)
-        for stream in (sys.stdout, sys.stderr):
-            with contextlib.suppress(OSError, ValueError):
-                stream.flush()
-        os._exit(INTERRUPTED)
+        leave(INTERRUPTED)
 
-    threading.Thread(target=leave, name="leave", daemon=True).start()
+    threading.Thread(target=wait, name="leave", daemon=True).start()
+
+
+def leave(code: int) -> NoReturn:
+    """End the program now, whatever its threads do."""
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(OSError, ValueError):
+            stream.flush()
+    os._exit(code)

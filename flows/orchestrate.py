@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
+import httpx
 from prefect.context import FlowRunContext
 from prefect.events.worker import EventsWorker
-from prefect.exceptions import CancelledRun
+from prefect.exceptions import CancelledRun, PrefectException
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from coldrun.flows.interruptible import call_interruptibly, leave_in
+from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.lib.watch import Watch
 
 Value = TypeVar("Value")
@@ -21,10 +23,18 @@ Value = TypeVar("Value")
 PRINTING_SECONDS = 2.0
 
 
+class OrchestrationLost(Exception):  # noqa: N818 - the run goes on without it
+    """The server ended, hangs, or cannot store what it is told."""
+
+
 def call_flow(
     function: Callable[[], Value], *, watch: Watch, on_poll: Callable[[], bool] = lambda: False
 ) -> Value | None:
-    """Call a flow as `call_interruptibly` calls a function; a signal marks its run as cancelled."""
+    """Call a flow as `call_interruptibly` calls a function; a signal marks its run as cancelled.
+
+    Raises:
+        OrchestrationLost: The server failed; what had been answered is kept.
+    """
     context = contextvars.copy_context()
 
     def call() -> Value:
@@ -32,6 +42,8 @@ def call_flow(
             return function()
         except CancelledRun:
             raise KeyboardInterrupt from None
+        except (httpx.HTTPError, PrefectException, OSError) as error:
+            raise OrchestrationLost(one_line(f"{type(error).__name__}: {error}")[:200]) from None
 
     def mark() -> None:
         run = context.get(FlowRunContext.__var__)

@@ -19,7 +19,7 @@ from coldrun.tasks.lib.errors import ColdrunError, RepositoryError, StorageError
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import Evaluation
-from coldrun.tasks.run.run_lifecycle import RunRequest
+from coldrun.tasks.run.run_lifecycle import RunRequest, is_resumable
 from coldrun.tasks.stats.bisection import next_points
 from coldrun.tasks.stats.decomposition import outcome_vector
 from coldrun.tasks.stats.noise import PooledFloor
@@ -133,7 +133,7 @@ class Campaign:
         self, commit: HistoryCommit, entry: Entry, known: Entry | None, *, is_cold: bool
     ) -> Report:
         resumed = known.run_id if known is not None else None
-        if resumed is not None and (self.warehouse / "captures" / resumed / "run.json").exists():
+        if resumed is not None and is_resumable(self.warehouse, resumed):
             try:
                 return self.measure_one(self._ask(commit, entry, resume=resumed, is_cold=is_cold))
             except UsageError:  # it was begun as something else: measure the point anew

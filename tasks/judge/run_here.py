@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import judge_by_id
 from coldrun.tasks.lib.watch import current_watch
@@ -11,13 +13,14 @@ from coldrun.tasks.run.run_lifecycle import (
     RunRequest,
     StartedRun,
     execute_locally,
+    is_resumable,
     land_run,
     start_run,
 )
 
 
 def run_here(evaluation: Evaluation, request: RunRequest, commit: str | None) -> BuiltReport:
-    """Check out, plan, ask, land and judge.
+    """Check out, plan, ask, land and judge; a run that was begun under its id goes on.
 
     Returns:
         The report; of an interrupted run with what had finished.
@@ -26,6 +29,8 @@ def run_here(evaluation: Evaluation, request: RunRequest, commit: str | None) ->
         ColdrunError: The point cannot be checked out, set up or asked. What had been answered
             stays and can be resumed.
     """
+    if request.run_id is not None and is_resumable(request.warehouse, request.run_id):
+        request = replace(request, mode="resume", resume=request.run_id)
     if evaluation.config.product is not None:
         current_watch().on_phase("checking out")
     point = prepare_evaluation_point(evaluation, commit)

@@ -289,6 +289,11 @@ def collect_record(started: StartedRun) -> RunRecord:
     )
 
 
+def is_resumable(warehouse: Path, run_id: str) -> bool:
+    """Whether an unfinished run of that id is there."""
+    return (warehouse / "captures" / run_id / "run.json").exists()
+
+
 def find_resumable(warehouse: Path, text: str | None) -> str:
     """The full id of the unfinished run that `text` (an id, the start of one, or `last`) names.
 

@@ -31,7 +31,7 @@ def plan_stage(evaluation: str, point: dict[str, Any] | None, request: dict[str,
 
 
 # never cached: an answer that Prefect replayed would be a stale one that nobody sees
-@task(name="ask", task_run_name="ask · {run_id} · {number}", cache_policy=NO_CACHE)
+@task(name="ask", cache_policy=NO_CACHE)
 def ask_stage(run_id: str, number: int) -> int:
     """Ask one shard's questions; gives the number of answers."""
     return ask_shard(served().warehouse, run_id, number, served().scratch)
