@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from coldrun.flows import interruptible
 from coldrun.flows.interruptible import call_interruptibly
 from coldrun.flows.prefect_server import Server
 from coldrun.tasks.lib.watch import Watch
@@ -152,8 +153,10 @@ def test_flow_without_a_signal_gives_the_value_and_the_flows_own_error(
     assert capfd.readouterr() == ("", "")
 
 
-def test_work_that_is_left_to_itself_gives_none() -> None:
+def test_work_that_is_left_to_itself_gives_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever polls can decide that the result is there and the rest need not be waited for."""
+    monkeypatch.setattr(interruptible, "left_behind", [])
     began = time.monotonic()
     assert call_interruptibly(lambda: time.sleep(5), watch=Watch(), on_poll=lambda: True) is None
     assert time.monotonic() - began < 3
+    assert interruptible.left_behind == ["work"]
