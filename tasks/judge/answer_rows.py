@@ -54,11 +54,7 @@ def list_answers(
     arm: str | None = None,
     task_id: str | None = None,
 ) -> list[AnswerRow]:
-    """Every planned answer of a run, by task in panel order, then by arm as configured.
-
-    Raises:
-        UsageError: The run has no such arm or task.
-    """
+    """Every planned answer of a run, by task in panel order, then by arm as configured."""
     config = record.manifest.config
     arms = [found for found in config.arms if arm in (None, found.name)]
     tasks = [task for task in record.tasks if task_id is None or task.id.startswith(task_id)]

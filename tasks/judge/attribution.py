@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.config import ArmConfig, ProcessArm
 from coldrun.tasks.config.ablation import find_differences
@@ -19,13 +18,12 @@ from coldrun.tasks.judge.attribution_model import (
 )
 from coldrun.tasks.judge.retries import is_retried
 from coldrun.tasks.judge.score_table import ScoredArm
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.intervals import paired_interval, without_dust
 from coldrun.tasks.stats.paired import adjust_holm, sign_flip_p
-
-FloatArray = NDArray[np.float64]
 
 SECOND_CALL = "second call"
 RETRY_FACTORS = ("retry", "retries")
@@ -44,14 +42,7 @@ class Attribution:
 def attribute(
     record: RunRecord, arms: Sequence[ScoredArm], *, is_measurement: bool, seed: int
 ) -> Attribution:
-    """Describe all declared ablations and components, in the order of the configuration.
-
-    Args:
-        record: The run.
-        arms: Its arms with their scores.
-        is_measurement: Whether the answers may be compared; uses are counted anyway.
-        seed: Of the bootstrap and the sign flips.
-    """
+    """Describe all declared ablations and components, in the order of the configuration."""
     by_name = {arm.config.name: arm for arm in arms}
     ablations = [
         _ablation(record, arm, by_name[arm.config.ablation_of], is_measurement, seed)
@@ -166,7 +157,6 @@ def component_of(config: ArmConfig) -> str | None:
 def _split(
     before: ScoredArm, after: ScoredArm, used: Sequence[bool], seed: int
 ) -> list[EffectPart]:
-    """The effect on the tasks in which a component was used, and on the others."""
     is_used = np.asarray(used, dtype=bool)
     return [
         describe_effect("used", before.scores[is_used], after.scores[is_used], seed=seed),
@@ -175,8 +165,6 @@ def _split(
 
 
 def _use_of(full: ArmConfig, factors: Sequence[str]) -> tuple[str | None, IsUsed | None]:
-    """What shows a use of the removed thing: for a retry the second call, else an event of the
-    component that the whole arm declares."""
     if any(factor in RETRY_FACTORS for factor in factors):
         return SECOND_CALL, is_retried
     component = component_of(full)
@@ -222,11 +210,7 @@ def used_tasks(
 def describe_effect(
     tasks: Literal["all", "used", "unused"], before: FloatArray, after: FloatArray, *, seed: int
 ) -> EffectPart:
-    """Describe the paired change from `before` to `after`, scores of shape (tasks,).
-
-    Raises:
-        ValueError: They are not of the same tasks.
-    """
+    """Describe the paired change from `before` to `after`, scores of shape (tasks,)."""
     if before.shape != after.shape:
         raise ValueError(f"paired arms need the same tasks: {before.size}, {after.size}")
     differences = without_dust(after - before)

@@ -107,7 +107,6 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
 
 
 def _scored(arm: ArmAnswers, primary: str, analysis: RunAnalysis) -> ScoredArm:
-    """An arm as its costs are described: the answers that were planned, with their scores."""
     floor = analysis.repeats[arm.name].floor
     return ScoredArm(
         config=arm.config,

@@ -15,9 +15,9 @@ from itertools import combinations
 from math import inf, isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.judge.cost_model import CostPairPart, LatencyPart
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.intervals import Interval, mean_intervals, paired_interval
 from coldrun.tasks.stats.latency import compare_latency
 from coldrun.tasks.stats.pareto import (
@@ -28,8 +28,6 @@ from coldrun.tasks.stats.pareto import (
     share_on_frontier,
 )
 from coldrun.tasks.stats.ratios import RatioDifference, compare_cost_ratios
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +69,10 @@ def compare_costs(
     margin_tasks: float = 1.0,
     seed: int,
 ) -> CostComparison | None:
-    """Compare every two configurations.
+    """Compare every two configurations, costs in one unit; None with fewer than two.
 
-    Args:
-        arms: On the same tasks in the same order, costs in one unit, in the configuration's order.
-        judged: Names that come first in a pair; of others the later one comes first.
-        margin_tasks: By how many tasks an arm may be worse and still count as good; at least one,
-            and at least the noise of both.
-        seed: Of the resampling.
-
-    Returns:
-        None with fewer than two arms.
+    Names in `judged` come first in a pair; of others the later one does. An arm may be worse by
+    `margin_tasks`, at least one and at least the noise of both, and still count as good.
     """
     if len(arms) < 2:
         return None
@@ -119,7 +110,6 @@ def compare_costs(
 
 
 def _bound_cost(first: CostedArm, second: CostedArm, cost: Interval) -> Interval:
-    """The interval of a cost difference, open on each side on which nothing bounds it."""
     is_alone = len(first.costs) == 1
     return Interval(
         -inf if second.is_lower_bound or is_alone else cost.low,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.judge.gate_model import (
     ClusteredDifference,
@@ -13,10 +12,9 @@ from coldrun.tasks.judge.gate_model import (
     ClustersPart,
     GatePart,
 )
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.stats.clusters import ClusteredMean, cluster_sign_flip_p, clustered_mean
-
-FloatArray = NDArray[np.float64]
 
 UNMARKED = "unmarked"
 """The value of tasks that have no mark in a stratum."""
@@ -30,18 +28,7 @@ def describe_clusters(
     *,
     seed: int,
 ) -> ClustersPart | None:
-    """Describe scores and differences by clusters.
-
-    Args:
-        tasks: The panel.
-        stratum: The stratum whose values are the clusters, as registered.
-        vectors: The scores of nulls and arms at the primary measure, in panel order.
-        gates: The comparisons that the report prints.
-        seed: Of the sign flips.
-
-    Returns:
-        None where no stratum is registered, or no task is marked with it.
-    """
+    """Describe scores and differences by clusters; None where no task is marked with it."""
     if stratum is None or not any(stratum in task.strata for task in tasks):
         return None
     clusters = [task.strata.get(stratum, UNMARKED) for task in tasks]

@@ -94,11 +94,7 @@ def _doubt_mrr(arm: ArmPart) -> Iterator[str | None]:
 
 
 def check_monotone(name: str, hits: Mapping[int, float]) -> str | None:
-    """Question hits that fall as the cut-off grows.
-
-    Args:
-        hits: Tasks, or rates, by cut-off.
-    """
+    """Question hits that fall as the cut-off grows."""
     for (near, first), (deep, second) in pairwise(sorted(hits.items())):
         if first > second + 1e-12:
             return (
@@ -111,12 +107,7 @@ def check_monotone(name: str, hits: Mapping[int, float]) -> str | None:
 def check_mrr(
     name: str, mrr: float, *, cutoff: int, n: int, hits: Mapping[int, int], decimals: int = 12
 ) -> str | None:
-    """Question an MRR outside what the hits allow.
-
-    Args:
-        mrr: mrr@cutoff, rounded to `decimals`.
-        hits: Tasks with a hit by cut-off; only cut-offs up to `cutoff` bound it.
-    """
+    """Question an MRR, rounded to `decimals`, outside what the hits up to its cut-off allow."""
     usable = {depth: found for depth, found in hits.items() if depth <= cutoff}
     if not usable or check_monotone(name, usable) is not None:
         return None
@@ -132,12 +123,7 @@ def check_mrr(
 
 
 def check_jump(name: str, value: float, earlier: Sequence[float]) -> str | None:
-    """Question a change larger than any the arm has made before.
-
-    Args:
-        value: The new score, in the unit of `earlier`.
-        earlier: The arm's scores so far, oldest first; fewer than three say nothing.
-    """
+    """Question a change larger than any the arm has made before."""
     if len(earlier) < FEWEST_EARLIER:
         return None
     largest = max(abs(after - before) for before, after in pairwise(earlier))

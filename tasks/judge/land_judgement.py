@@ -16,11 +16,7 @@ from coldrun.warehouse.writer import write_rows
 
 
 def finish_run(started: StartedRun) -> BuiltReport:
-    """End the sessions, land the answers, analyse them, land scores and summary.
-
-    Returns:
-        The report; of an interrupted run too, with what had finished.
-    """
+    """End the sessions, land the answers, judge them; an interrupted run too."""
     with started.held:
         land_run(started)
         return judge_run(started)

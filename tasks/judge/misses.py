@@ -43,13 +43,9 @@ class Miss:
 
 
 def classify_miss(answered: Answered | None, task: Task, measure: Measure) -> Miss | None:
-    """Say why an answer is a miss at a measure.
+    """Say why an answer is a miss at a measure; None when it is none.
 
-    A ranking misses when no gold item is within the cut-off; a set when it is not exactly the
-    gold.
-
-    Returns:
-        None when it is no miss.
+    A ranking misses when no gold item is within the cut-off; a set when it is not exactly the gold.
     """
     if answered is None:
         return Miss("missing")
@@ -116,7 +112,6 @@ def _classify_set(items: set[str], gold: set[str]) -> Miss | None:
 
 
 def _band(rank: int, cutoff: int) -> str:
-    """Twice the cut-off, four times, and beyond."""
     for times in (2, 4):
         if rank <= times * cutoff:
             return f"{times // 2 * cutoff + 1}-{times * cutoff}"

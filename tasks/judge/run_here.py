@@ -17,15 +17,7 @@ from coldrun.tasks.run.run_lifecycle import (
 
 
 def run_here(evaluation: Evaluation, request: RunRequest, commit: str | None) -> BuiltReport:
-    """Check out, plan, ask, land and judge.
-
-    Returns:
-        The report; of an interrupted run with what had finished.
-
-    Raises:
-        ColdrunError: The point cannot be checked out, set up or asked. What had been answered
-            stays and can be resumed.
-    """
+    """Check out, plan, ask, land and judge; an interrupted run too."""
     if evaluation.config.product is not None:
         current_watch().on_phase("checking out")
     point = prepare_evaluation_point(evaluation, commit)

@@ -6,19 +6,15 @@ import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
 from coldrun.tasks.config import Config
 from coldrun.tasks.freeze.population import estimate_production
 from coldrun.tasks.freeze.split import UNDATED, task_instant
 from coldrun.tasks.judge.describe_clusters import UNMARKED
 from coldrun.tasks.judge.report_model import ArmPart, ProductionPart, Report
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.errors import PanelError, UsageError
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Task
-
-FloatArray = NDArray[np.float64]
 
 CUTOFF = "knowledge_cutoff"
 
@@ -33,12 +29,6 @@ def split_by_strata(
 
     The strata are those that mining marked, and one for each date that an arm declares as its
     `knowledge_cutoff`: tasks up to that day may have been seen in training.
-
-    Args:
-        tasks: The panel.
-        config: Names the primary measure and the dates.
-        vectors: Scores at the primary measure in panel order; the nulls first, each the same
-            answers as over the whole panel.
     """
     import polars as pl
 
@@ -96,11 +86,7 @@ def strata_names(report: Report) -> list[str]:
 
 
 def find_stratum(report: Report, name: str) -> str:
-    """The stratum of that name, or the one whose name goes on after it: a date may be left out.
-
-    Raises:
-        UsageError: None or several fit.
-    """
+    """The stratum of that name, or the one whose name goes on after it: a date may be left out."""
     fitting = [found for found in strata_names(report) if f"{found} ".startswith(f"{name} ")]
     if name in fitting:
         return name
@@ -113,11 +99,7 @@ def find_stratum(report: Report, name: str) -> str:
 
 
 def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[str]]]:
-    """The headers and rows of a report split by one stratum.
-
-    Raises:
-        UsageError: The run has no such stratum.
-    """
+    """The headers and rows of a report split by one stratum."""
     stratum = find_stratum(report, stratum)
     parts = report.strata[stratum]
     withheld = {arm.name for arm in report.arms if arm.is_withheld}
@@ -133,11 +115,7 @@ def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[st
 
 
 def stratum_line(report: Report, stratum: str) -> str:
-    """What the table of a stratum shows.
-
-    Raises:
-        UsageError: The run has no such stratum.
-    """
+    """What the table of a stratum shows."""
     return (
         f"{report.primary} by {find_stratum(report, stratum)}, "
         f"{counted(report.counts.tasks, 'task')}; the "
@@ -173,7 +151,6 @@ def _production_line(report: Report, arm: ArmPart, part: ProductionPart) -> str:
 
 
 def _null_lines(report: Report) -> Iterator[str]:
-    """The nulls on all that the sample was drawn from, best first; not kept in older locks."""
     sizes = {part.tasks for part in report.production.values()}
     if not report.production_nulls or len(sizes) != 1:
         return
@@ -197,7 +174,6 @@ def _production(
 
 
 def _marks(tasks: Sequence[Task], config: Config) -> dict[str, list[str]]:
-    """Stratum → the value of each task there."""
     names = dict.fromkeys(name for task in tasks for name in sorted(task.strata))
     marks = {name: [task.strata.get(name, UNMARKED) for task in tasks] for name in names}
     cutoffs = {arm.knowledge_cutoff for arm in config.arms if arm.knowledge_cutoff is not None}

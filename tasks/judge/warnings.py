@@ -71,7 +71,6 @@ def _unclustered(record: RunRecord) -> Iterator[str]:
 
 
 def _unidentified(record: RunRecord) -> Iterator[str]:
-    """Arms behind an address: what answers there may change at any time, unseen."""
     reuse = "its answers are never reused"
     if record.manifest.mode == "reuse":
         reuse = "it was executed in spite of --reuse"
@@ -84,7 +83,6 @@ def _unidentified(record: RunRecord) -> Iterator[str]:
 
 
 def _unseen_ends(record: RunRecord) -> Iterator[str]:
-    """Sessions of a killed program, whose corpus was not compared with the original."""
     unseen = {
         session["session_id"]: session["arm"]
         for session in record.sessions
@@ -111,7 +109,7 @@ def _degraded(record: RunRecord) -> Iterator[str]:
 
 
 def _infra(answers: Sequence[ArmAnswers]) -> Iterator[str]:
-    """Failures of the tools by arm and kind; what they quote does not tell kinds apart."""
+    # What the failures quote does not tell their kinds apart.
     kinds: dict[tuple[str, str], list[str]] = {}
     for arm in answers:
         for trials in arm.answers.values():

@@ -179,7 +179,6 @@ def retry_line(report: Report, costs: CostsPart, name: str, retry: RetryPart) ->
 
 
 def _price_suffix(costs: CostsPart) -> str:
-    """The snapshot behind a sentence with money in it."""
     if costs.prices is None or costs.unit == "tokens":
         return ""
     return f"; {price_words(costs.prices)}"
@@ -226,7 +225,6 @@ def _signed(value: float, unit: str) -> str:
 
 
 def _times(ratio: float) -> str:
-    """A ratio to two digits and without an exponent; from 100 on whole."""
     return f"{ratio:,.0f}" if ratio >= 99.5 else number(ratio, "", digits=2)
 
 

@@ -59,14 +59,7 @@ _MEASURE_WORDS = {
 def first_screen(
     report: Report, *, width: int, is_ascii: bool = False, options: str = ""
 ) -> Iterator[Line]:
-    """The lines of the first screen.
-
-    Args:
-        report: The report.
-        width: Columns of the terminal.
-        is_ascii: Draw with plain characters.
-        options: What the commands need besides, such as ` --warehouse DIR`.
-    """
+    """The lines of the first screen, `width` columns wide; `options` end each command in it."""
     yield Line(first_line(report), is_strong=True)
     yield from _verdict_lines(report)
     if report.evidence in ("executed", "mixed", "replayed"):
@@ -107,7 +100,6 @@ def _verdict_lines(report: Report) -> Iterator[Line]:
 
 
 def _claim(report: Report, gate: GatePart) -> str:
-    """What one candidate may claim, as a sentence."""
     arm = arm_named(report, gate.arm)
     worst = min(gate.against, key=lambda other: other.difference)
     if gate.outcome == "refused":
@@ -163,12 +155,10 @@ def _item_nouns(report: Report) -> tuple[str, str]:
 
 
 def _is_counted(measure: str) -> bool:
-    """Whether a score reads best as a number of questions."""
     return measure.partition("@")[0] in ("hit", "exact")
 
 
 def _amount(report: Report, measure: str, value: float) -> str:
-    """A score in questions, or as a mean where tasks score fractions."""
     if not _is_counted(measure):
         return f"{value:.2f}"
     return f"{value * report.counts.tasks:.1f}".removesuffix(".0")
@@ -201,7 +191,6 @@ def _rivals_unbeaten(report: Report, gate: GatePart) -> str:
 
 
 def _is_clear(other: AgainstPart) -> bool:
-    """Whether the candidate is better by the test that the table of comparisons prints."""
     return other.difference > 0 and other.p <= 0.025
 
 
@@ -230,7 +219,6 @@ def _why_unsure(gate: GatePart, worst: AgainstPart, n: int) -> str:
 
 
 def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line]:
-    """The arms by score, the nulls below them, each with its 95 % interval."""
     measure = measure_names(report)[0]
     arms = sorted(
         report.arms, key=lambda arm: (arm.role == "null", -arm.measures[measure].value, arm.name)
@@ -269,7 +257,6 @@ def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line
 
 
 def _axis(most: int, columns: int) -> str:
-    """Numbers over the drawing, from 0 to `most`, each where it belongs."""
     row = " " * columns
     first, *inner, last = _ticks(most)
     for tick in (first, last, *inner):  # where numbers would touch, the ends stay
@@ -283,7 +270,6 @@ def _axis(most: int, columns: int) -> str:
 
 
 def _ticks(most: int) -> list[float | int]:
-    """0, `most`, and round numbers between them."""
     if most == 1:
         return [0, 0.25, 0.5, 0.75, 1]
     step = next(
@@ -297,7 +283,6 @@ def _ticks(most: int) -> list[float | int]:
 
 
 def _whiskers(part: MeasurePart, columns: int, *, is_ascii: bool) -> str:
-    """An interval with its score, drawn on a scale from 0 to 1."""
     left, dash, right, dot = "|-|o" if is_ascii else "├─┤●"
     low, at, high = (round(x * (columns - 1)) for x in (part.low, part.value, part.high))
     row = [" "] * columns

@@ -55,15 +55,7 @@ def print_report(
 ) -> None:
     """Print the first screen; with `is_full` or a stratum, what is behind it too.
 
-    Args:
-        report: The report.
-        console: Where it goes.
-        is_full: Print all tables, costs, strata and warnings.
-        stratum: Split the primary measure by it.
-        options: What the commands on the first screen need besides, such as ` --warehouse DIR`.
-
-    Raises:
-        UsageError: The run has no such stratum; nothing is printed then.
+    `options` end the commands on the first screen, such as ` --warehouse DIR`.
     """
     split = list(_stratum_blocks(report, stratum))
     width = min(console.width, WIDEST_SCREEN)
@@ -76,11 +68,7 @@ def print_report(
 
 
 def render_markdown(report: Report, *, stratum: str | None = None) -> str:
-    """The whole report as Markdown.
-
-    Raises:
-        UsageError: The run has no such stratum.
-    """
+    """The whole report as Markdown."""
     title = f"{report.panel.name}: {report.verdict.replace('_', ' ')}"
     lead = Paragraph(words.first_line(report), is_strong=True)
     split = _stratum_blocks(report, stratum)
@@ -88,7 +76,6 @@ def render_markdown(report: Report, *, stratum: str | None = None) -> str:
 
 
 def _details(report: Report) -> Iterator[Block]:
-    """Where it comes from, the nulls and the arms, what they may claim, with every figure."""
     yield from _origin(report)
     if report.arms:
         arms = table_of(_arm_record(report, arm) for arm in report.arms)
@@ -114,7 +101,6 @@ def _details(report: Report) -> Iterator[Block]:
 
 
 def _origin(report: Report) -> Iterator[Block]:
-    """The verdict, the run, the panel and the point, with full hashes."""
     panel, point = report.panel, report.point
     verdict = f"verdict {report.verdict} · evidence {report.evidence}: "
     verdict += _EVIDENCE_WORDS[report.evidence]
@@ -134,9 +120,6 @@ def _origin(report: Report) -> Iterator[Block]:
 
 
 def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
-    """One row of the table of arms: the primary with its interval, the other measures, and how it
-    answered. Counts that are zero for all arms are left out.
-    """
     primary, *others = words.measure_names(report)
     is_null = arm.role == "null"
     score = arm.measures[primary]
@@ -170,7 +153,6 @@ def _stability(arm: ArmPart) -> str:
 
 
 def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:
-    """One row of the table of a candidate's comparisons."""
     return {
         "against": part.arm,
         "role": part.role,
@@ -195,8 +177,6 @@ def _stratum_blocks(report: Report, stratum: str | None) -> Iterator[Block]:
 
 
 def _effects(report: Report) -> Iterator[Block]:
-    """Of each ablation on all tasks, then where the component was used; of each component
-    against arms without it."""
     found = [
         (f"{part.of} → {part.arm}", part.component, effect)
         for part in report.ablations

@@ -18,19 +18,7 @@ V = TypeVar("V", bound=Hashable)
 def next_points(
     points: int, known: Mapping[int, V], differ: Callable[[V, V], bool] = ne
 ) -> tuple[int, ...]:
-    """List the points to run next: the midpoint of every open interval, in order.
-
-    Args:
-        points: How many points there are; 0 and the last must be known.
-        known: Outcome vectors, or their digests, by point.
-        differ: Whether two vectors differ by more than the noise floor.
-
-    Returns:
-        Empty when no interval between neighbours in `known` is both open and different.
-
-    Raises:
-        ValueError: An end is not known.
-    """
+    """List the points to run next: the midpoint of every open interval whose ends differ."""
     for end in (0, points - 1):
         if end not in known:
             raise ValueError(f"point {end} of {points} must be measured before bisecting")

@@ -6,12 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.bootstrap import RESAMPLES, iterate_draws, percentile_limits
 from coldrun.tasks.stats.intervals import Interval, mean_interval
-
-FloatArray = NDArray[np.float64]
 
 QUANTILES = (0.5, 0.95)
 
@@ -43,16 +41,7 @@ class LatencyDifference:
 
 
 def compare_latency(first: FloatArray, second: FloatArray, *, seed: int) -> LatencyDifference:
-    """Compare the latencies of two arms; tasks are drawn once for both.
-
-    Args:
-        first: Seconds by task, shape (tasks,), trials averaged.
-        second: The same of the other arm, in the same order of tasks.
-        seed: Of the bootstrap.
-
-    Raises:
-        ValueError: The lengths differ, or there is no task.
-    """
+    """Compare the latencies of two arms; tasks are drawn once for both."""
     if first.shape != second.shape or first.size == 0:
         raise ValueError(f"paired latencies need the same tasks: {first.size}, {second.size}")
     p50, p95 = np.quantile(first, QUANTILES) - np.quantile(second, QUANTILES)

@@ -11,12 +11,11 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.bootstrap import resample_means
 from coldrun.tasks.stats.intervals import Interval
 
-FloatArray = NDArray[np.float64]
 Dominance = Literal["dominates", "dominated", "trade_off", "unresolved"]
 Standing = Literal["efficient", "dominated", "unresolved"]
 
@@ -28,12 +27,6 @@ def judge_dominance(
 
     A dominates when it is not worse on either axis by more than the margin and better on one.
     `trade_off`: resolved better on one axis and worse on the other. Else `unresolved`.
-
-    Args:
-        accuracy: Of the difference of accuracies.
-        cost: Of the difference of costs.
-        accuracy_margin: One task, or the noise band if larger, as a rate.
-        cost_margin: In the unit of cost.
     """
     forward = _is_shown_to_dominate(accuracy, cost, accuracy_margin, cost_margin)
     backward = _is_shown_to_dominate(
@@ -54,14 +47,8 @@ def mark_points(
 ) -> dict[str, Standing]:
     """Mark each point by its comparisons with all others.
 
-    Args:
-        names: The points.
-        verdicts: Of `judge_dominance` by (A, B), each pair once in either order.
-
-    Returns:
-        `dominated` when another is shown to dominate it, the only reason to drop a point;
-        `efficient` when every comparison is resolved in its favour or a trade-off; else
-        `unresolved`, drawn hollow.
+    `dominated` when another is shown to dominate it, the only reason to drop a point; `efficient`
+    when every comparison is resolved in its favour or a trade-off; else `unresolved`.
     """
     standings: dict[str, Standing] = {}
     for name in names:
@@ -78,17 +65,7 @@ def mark_points(
 
 
 def share_on_frontier(accuracies: FloatArray, costs: FloatArray, *, seed: int) -> tuple[float, ...]:
-    """Resample tasks jointly and count how often each arm is dominated by no other.
-
-    Args:
-        accuracies: Shape (tasks, arms).
-        costs: Same shape.
-        seed: Of the draw of tasks, one for all arms and both axes; unused up to 6 tasks, where
-            every resample is tried.
-
-    Returns:
-        By arm, the share of resamples in which it is on the frontier.
-    """
+    """Give each arm's share of resamples in which no other dominates it."""
     means = resample_means(np.column_stack([accuracies, costs]), seed=seed)
     # sums of one draw in another order differ in their last bits: equal means must stay equal
     accuracy, cost = np.hsplit(np.round(means, 12), 2)

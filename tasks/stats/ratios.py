@@ -11,12 +11,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.bootstrap import percentile_limits, resample_means
 from coldrun.tasks.stats.intervals import Interval
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,15 +29,7 @@ class CostRatio:
 
 
 def describe_cost_ratio(scores: FloatArray, costs: FloatArray) -> CostRatio:
-    """Compute score per unit of cost, and cost per unit of score.
-
-    Args:
-        scores: Shape (tasks,).
-        costs: Shape (tasks,), what each task cost, failed ones included; from 0.
-
-    Raises:
-        ValueError: The lengths differ, a cost is negative, or there is no task.
-    """
+    """Compute score per unit of cost, and cost per unit of score, failed tasks included."""
     _check(scores, costs)
     total_score, total_cost = float(scores.sum()), float(costs.sum())
     return CostRatio(
@@ -63,21 +53,10 @@ def compare_cost_ratios(
     *,
     seed: int,
 ) -> list[RatioDifference | None]:
-    """Compare score per cost of pairs of arms on the same tasks.
+    """Compare score per cost of pairs of arms on the same tasks, shapes (tasks, arms).
 
-    Tasks are drawn once for all arms, and for numerator and denominator alike.
-
-    Args:
-        scores: Shape (tasks, arms).
-        costs: Same shape, from 0.
-        pairs: Columns (first, second).
-        seed: Of the draw.
-
-    Returns:
-        By pair, None when an arm spent nothing in all or in some resample: the ratio is undefined.
-
-    Raises:
-        ValueError: A cost is negative, or there is no task.
+    Tasks are drawn once for all arms, and for numerator and denominator alike. None where an arm
+    spent nothing in all or in some resample.
     """
     for score, cost in zip(scores.T, costs.T, strict=True):
         _check(score, cost)

@@ -20,15 +20,10 @@ from numpy.typing import NDArray
 
 
 def answer_agreement(answers: Sequence[Sequence[Sequence[str]]]) -> dict[str, float]:
-    """Compare the answers of the trials of every task.
+    """Compare the answers of the trials of every task; empty when no task has two trials.
 
-    Args:
-        answers: Per task its trials' answers; tasks with fewer than two trials are left out.
-
-    Returns:
-        Averages over tasks in [0, 1]: `answer_agreement`, the share of pairs of trials with equal
-        sets, and `modal_share`, the share of trials with the task's commonest answer. Empty when no
-        task has two trials: one trial shows nothing about stability.
+    `answer_agreement` is the mean share of pairs of trials with equal sets, `modal_share` the mean
+    share of trials with the task's commonest answer.
     """
     tasks = [[frozenset(answer) for answer in trials] for trials in answers if len(trials) > 1]
     if not tasks:
@@ -44,15 +39,10 @@ def answer_agreement(answers: Sequence[Sequence[Sequence[str]]]) -> dict[str, fl
 
 
 def outcome_stability(outcomes: NDArray[np.float64]) -> dict[str, float]:
-    """Summarise the trials of a binary measure.
+    """Summarise a binary measure, shape (tasks, trials); empty with one trial or no task.
 
-    Args:
-        outcomes: Shape (tasks, trials), 0 or 1.
-
-    Returns:
-        `outcome_agreement`, the mean share of agreeing pairs of trials (1 - mean flip probability),
-        and by k `pass^k`, the mean chance that k trials are all right. Empty with a single trial or
-        no task.
+    `outcome_agreement` is the mean share of agreeing pairs of trials, `pass^k` the mean chance
+    that k trials are all right.
     """
     tasks, trials = outcomes.shape
     if tasks == 0 or trials < 2:
@@ -69,25 +59,13 @@ def pass_at_k(n: int, successes: int, k: int) -> float:
     """Estimate the chance that at least one of k trials is right: 1 - C(n-c, k)/C(n, k).
 
     Unbiased, unlike 1 - (1 - c/n)^k, which is too low.
-
-    Args:
-        n: Trials of one task.
-        successes: c, those that were right.
-        k: From 1 to n.
-
-    Raises:
-        ValueError: k exceeds n, or the counts are impossible.
     """
     _check_trials(n, successes, k)
     return 1.0 - comb(n - successes, k) / comb(n, k)
 
 
 def pass_hat_k(n: int, successes: int, k: int) -> float:
-    """Estimate the chance that k trials are all right: C(c, k)/C(n, k).
-
-    Raises:
-        ValueError: k exceeds n, or the counts are impossible.
-    """
+    """Estimate the chance that k trials are all right: C(c, k)/C(n, k)."""
     _check_trials(n, successes, k)
     return comb(successes, k) / comb(n, k)
 

@@ -19,12 +19,6 @@ def verified_accuracy(
     """Give the chance that the first sample that a verifier takes is right.
 
     It looks at the samples in random order, and answers nothing when it takes none.
-
-    Args:
-        right: Right samples among them.
-        samples: All samples.
-        true_accept: Chance that the verifier takes a right sample.
-        false_accept: Chance that it takes a wrong one.
     """
     wrong = samples - right
     return fsum(
@@ -43,14 +37,6 @@ def mean_verified_accuracy(
     """Estimate, without bias, what k samples and a verifier come to, averaged over tasks.
 
     A verifier that never errs gives coverage, the mean of pass@k.
-
-    Args:
-        successes: Right trials of each task, at least one task.
-        trials: Trials that were run of each task.
-        k: From 1 to `trials`: the data say nothing beyond the trials that were run.
-
-    Raises:
-        ValueError: k is below 1 or exceeds the trials.
     """
     if not 1 <= k <= trials:
         raise ValueError(f"k must be from 1 to the {trials} trials that were run, got {k}")

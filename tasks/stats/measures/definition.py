@@ -71,12 +71,7 @@ class Definition:
 
 
 def cut_items(items: Sequence[str], cutoff: int | None) -> list[str]:
-    """Keep the first occurrence of each item, and then the first `cutoff` of them.
-
-    Args:
-        items: An answer, best first; duplicates allowed.
-        cutoff: How many distinct items to keep; None keeps all.
-    """
+    """Keep the first occurrence of each item, and then the first `cutoff` of them."""
     return list(islice(dict.fromkeys(items), cutoff))
 
 

@@ -32,7 +32,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, _: int | None, __: int) -> list[int]:
-    """The commonest shape; of equally common ones the first in text order."""
     counted = Counter(_shapes(table)).items()
     return list(min(counted, key=lambda pair: (-pair[1], pair[0]))[0])
 
@@ -50,7 +49,7 @@ def _sum_over_answers(
 
 
 def _shapes(table: GoldTable) -> list[tuple[int, ...]]:
-    """The gold columns of each task; columns are in text order, so that these are shapes."""
+    # Columns are in text order, so that these are shapes.
     ends = table.marks.indptr
     return [
         tuple(sorted(int(column) for column in table.marks.indices[ends[row] : ends[row + 1]]))

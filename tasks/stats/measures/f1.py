@@ -40,7 +40,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, _: int | None, size: int) -> list[int]:
-    """The best items of each size by weight, and the best size; optimal."""
     chosen: list[int] = []
     best_total = float(table.empties)
     for length in range(1, min(size, len(table.items)) + 1):

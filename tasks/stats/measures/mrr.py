@@ -27,7 +27,6 @@ def score_mrr(items: Sequence[str], gold: Mapping[str, float], cutoff: int | Non
 
 
 def _expect_random(draw: RandomDraw) -> float:
-    """The mean 1/rank of the first gold item in a random order."""
     total, survival = 0.0, 1.0
     known = len(draw.known)
     if known == 0:

@@ -43,7 +43,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
-    """The items of the largest mean gain, which is optimal."""
     import numpy as np
 
     weights = np.asarray(table.grades.T @ (1.0 / _ideals(table, cutoff)), dtype=np.float64)
@@ -65,7 +64,6 @@ def _sum_over_answers(
 
 
 def _ideals(table: GoldTable, cutoff: int | None) -> FloatArray:
-    """The ideal discounted gain of each task."""
     import numpy as np
 
     grades = table.grades

@@ -45,7 +45,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
-    """The commonest items; without a cut-off one of them, or nothing where that is likelier."""
     frequency = table.sum_rows(1.0)
     ranked = table.rank_by_weight(frequency)
     if cutoff is not None:
