@@ -53,9 +53,13 @@ def command(
     --misses, misses are counted by class: abstained, gold below the cut by band of ranks, not
     retrieved, the tool's own failures.
     """
-    from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
+    from coldrun.tasks.judge.answer_rows import (
+        count_arm_misses,
+        discrimination_lines,
+        discrimination_values,
+        list_answers,
+    )
     from coldrun.tasks.judge.load_run import load_record
-    from coldrun.tasks.judge.pilot import discrimination_lines, discrimination_values
     from coldrun.tasks.report.answer_document import answer_blocks, answers_title, miss_lines
     from coldrun.tasks.report.document import Block, lines
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from coldrun.tasks.config import ArmConfig, Config
+from coldrun.tasks.freeze.panel_size import Discrimination, describe_discrimination
 from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
 from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.measures.definition import find_first_rank
+from coldrun.tasks.stats.power import minimum_detectable_effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,3 +131,57 @@ def _status(capture: Capture | None, answered: Answered | None) -> str:
     if capture is None or answered is None:
         return "missing"
     return "infra" if answered.is_infra else capture.reply.status
+
+
+SOLVED = 0.5
+"""A trial solves a task that it did not miss, or with this much of its score; a task is solved
+when at least half of its trials solve it."""
+
+SHOWN = 12
+
+
+def discriminate(rows: Sequence[AnswerRow]) -> Discrimination:
+    """Sort the tasks of a run by which of its arms solved them."""
+    solved: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        solved[row.arm][row.task_id].append(row.miss is None or row.score >= SOLVED)
+    return describe_discrimination(
+        {
+            arm: {task: fmean(values) >= SOLVED for task, values in by_task.items()}
+            for arm, by_task in solved.items()
+        }
+    )
+
+
+def discrimination_values(rows: Sequence[AnswerRow]) -> dict[str, Any]:
+    """The same as JSON values, with the smallest detectable effect."""
+    found = discriminate(rows)
+    return {**asdict(found), "mde_tasks": minimum_detectable_effect(found.tasks)}
+
+
+def discrimination_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
+    """The panel in sentences: who solved what, and the smallest effect that it can show."""
+    found = discriminate(rows)
+    tasks, arms = counted(found.tasks, "task"), counted(found.arms, "arm")
+    yield f"{tasks}, {arms}, solved or not at {primary}"
+    yield from _listed("solved by every arm", found.all_solve)
+    yield from _listed("solved by no arm", found.none_solve)
+    yield from _listed("solved by some", found.split)
+    observed = found.observed_discordance
+    yield (
+        f"largest possible discordance: {counted(found.possible_discordance, 'task')}"
+        + ("" if observed is None else f"; the most that two arms differed on: {observed}")
+    )
+    effect = minimum_detectable_effect(found.tasks)
+    yield (
+        f"{tasks} cannot show any gain with 80 % power"
+        if effect is None
+        else f"smallest detectable effect with 80 % power: a net gain of {effect:.1f} tasks"
+    )
+    yield from (f"warning: {warning}" for warning in found.warnings)
+
+
+def _listed(what: str, tasks: Sequence[str]) -> Iterator[str]:
+    more = f" and {len(tasks) - SHOWN} more" if len(tasks) > SHOWN else ""
+    names = f": {', '.join(tasks[:SHOWN])}{more}" if tasks else ""
+    yield f"{len(tasks)} {what}{names}"

@@ -10,7 +10,7 @@ import numpy as np
 
 from coldrun.tasks.config import ArmConfig, ProcessArm
 from coldrun.tasks.config.ablation import find_differences
-from coldrun.tasks.judge.attribution_model import (
+from coldrun.tasks.judge.report_model import (
     AblationPart,
     EffectPart,
     UsagePart,

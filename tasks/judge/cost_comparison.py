@@ -18,16 +18,17 @@ import numpy as np
 
 from coldrun.tasks.judge.cost_model import CostPairPart, LatencyPart
 from coldrun.tasks.lib.arrays import FloatArray
-from coldrun.tasks.stats.intervals import Interval, mean_intervals, paired_interval
-from coldrun.tasks.stats.latency import compare_latency
-from coldrun.tasks.stats.pareto import (
+from coldrun.tasks.stats.cost_axis import (
     Dominance,
+    RatioDifference,
     Standing,
+    compare_cost_ratios,
+    compare_latency,
     judge_dominance,
     mark_points,
     share_on_frontier,
 )
-from coldrun.tasks.stats.ratios import RatioDifference, compare_cost_ratios
+from coldrun.tasks.stats.intervals import Interval, mean_intervals, paired_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,9 +16,8 @@ from coldrun.tasks.judge.spending import Pricing, count_silent, count_tokens, su
 from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Attempt
 from coldrun.tasks.run.run_record import RunRecord
-from coldrun.tasks.stats.latency import quantile_seconds
+from coldrun.tasks.stats.cost_axis import describe_cost_ratio, quantile_seconds
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.ratios import describe_cost_ratio
 
 TOKENS = "tokens"
 

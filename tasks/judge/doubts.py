@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from coldrun.tasks.judge.gate_model import MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart
+from coldrun.tasks.judge.report_model import ArmPart, MeasurePart
 from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import EarlierRuns

@@ -14,7 +14,7 @@ import numpy as np
 
 from coldrun.tasks.config import BarConfig
 from coldrun.tasks.judge.evidence import Outcome
-from coldrun.tasks.judge.gate_model import AgainstPart, BarPart, GatePart, MeasurePart
+from coldrun.tasks.judge.report_model import AgainstPart, BarPart, GatePart, MeasurePart
 from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.plain_text import noun
 from coldrun.tasks.lib.records import Role

@@ -14,8 +14,12 @@ from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.stats.measures import Measure
 from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
-from coldrun.tasks.stats.stability import answer_agreement, outcome_stability, pass_at_k
-from coldrun.tasks.stats.verifier import mean_verified_accuracy
+from coldrun.tasks.stats.stability import (
+    answer_agreement,
+    mean_verified_accuracy,
+    outcome_stability,
+    pass_at_k,
+)
 
 VERIFIER_ERRORS = (0.05, 0.2)
 """How often the verifiers of a sampling budget err: take a wrong answer, or refuse a right one."""

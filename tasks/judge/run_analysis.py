@@ -13,7 +13,6 @@ import numpy as np
 
 from coldrun.tasks.config import Config
 from coldrun.tasks.config.gold_from import refuse_verdict
-from coldrun.tasks.judge.describe_clusters import describe_clusters
 from coldrun.tasks.judge.evidence import (
     Evidence,
     EvidenceFacts,
@@ -23,10 +22,11 @@ from coldrun.tasks.judge.evidence import (
     judge_evidence,
     judge_verdict,
 )
-from coldrun.tasks.judge.gate_model import BarPart, ClustersPart, GatePart, MeasurePart
 from coldrun.tasks.judge.gates import adjust_gates, judge_bar, judge_candidate, summarise
 from coldrun.tasks.judge.repeats import Repeats, describe_repeats
+from coldrun.tasks.judge.report_model import BarPart, ClustersPart, GatePart, MeasurePart
 from coldrun.tasks.judge.score_table import ArmAnswers, score_arms, score_vectors
+from coldrun.tasks.judge.strata import describe_clusters
 from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.run_record import RunRecord

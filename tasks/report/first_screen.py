@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterator
 
 from coldrun.tasks.judge.evidence import Verdict
-from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.judge.report_model import AgainstPart, ArmPart, GatePart, MeasurePart, Report
 from coldrun.tasks.lib.plain_text import counted, cut_text
 from coldrun.tasks.report.document import Line, Style, lines, warning_lines
 from coldrun.tasks.report.run_words import (

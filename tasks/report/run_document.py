@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart, UsagePart
-from coldrun.tasks.judge.gate_model import AgainstPart
-from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.judge.report_model import (
+    AblationPart,
+    AgainstPart,
+    ArmPart,
+    EffectPart,
+    Report,
+    UsagePart,
+)
 from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words

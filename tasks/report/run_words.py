@@ -4,8 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart, PointPart, Report
+from coldrun.tasks.judge.report_model import (
+    ArmPart,
+    BarPart,
+    GatePart,
+    MeasurePart,
+    PointPart,
+    Report,
+)
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.lib.records import DROP_REASONS
 from coldrun.tasks.report.document import Line, Style, lines

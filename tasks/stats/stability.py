@@ -1,10 +1,11 @@
-"""How much the trials of one task agree, and what several trials of it are worth.
+"""How much the trials of one task agree, and what several of them are worth.
 
-A constant answer is perfectly stable: print its too. Answers are compared as sets: order and
-duplicates are no disagreement.
+A constant answer is perfectly stable: print its too. Answers are compared as sets. Coverage (some
+sample is right) goes to 1 with the number of samples; accuracy stops at the precision of the
+verifier. Both are averaged over tasks: a formula on the mean rate overstates.
 
 Source: Chen et al. 2021 (arXiv:2107.03374) for pass@k; Yao et al. 2024 (arXiv:2406.12045) for
-pass^k.
+pass^k; Stroebl, Kapoor & Narayanan 2024 (arXiv:2411.17501) for verifiers.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from itertools import combinations
-from math import comb
+from math import comb, fsum
 from statistics import fmean
 
 import numpy as np
@@ -75,3 +76,48 @@ def _check_trials(n: int, successes: int, k: int) -> None:
         raise ValueError(f"{successes} successes of {n} trials are impossible")
     if not 1 <= k <= n:
         raise ValueError(f"k must be from 1 to the {n} trials that were run, got {k}; run more")
+
+
+def verified_accuracy(
+    right: int, samples: int, *, true_accept: float, false_accept: float
+) -> float:
+    """Give the chance that the first sample that a verifier takes is right.
+
+    It looks at the samples in random order, and answers nothing when it takes none.
+    """
+    wrong = samples - right
+    return fsum(
+        _binomial(right, taken, true_accept)
+        * _binomial(wrong, mistaken, false_accept)
+        * taken
+        / (taken + mistaken)
+        for taken in range(1, right + 1)
+        for mistaken in range(wrong + 1)
+    )
+
+
+def mean_verified_accuracy(
+    successes: Sequence[int], trials: int, k: int, *, true_accept: float, false_accept: float
+) -> float:
+    """Estimate, without bias, what k samples and a verifier come to, averaged over tasks.
+
+    A verifier that never errs gives coverage, the mean of pass@k.
+    """
+    if not 1 <= k <= trials:
+        raise ValueError(f"k must be from 1 to the {trials} trials that were run, got {k}")
+    by_right = [
+        verified_accuracy(right, k, true_accept=true_accept, false_accept=false_accept)
+        for right in range(k + 1)
+    ]
+    ways = comb(trials, k)
+    return fmean(
+        fsum(
+            comb(count, right) * comb(trials - count, k - right) / ways * value
+            for right, value in enumerate(by_right)
+        )
+        for count in successes
+    )
+
+
+def _binomial(n: int, count: int, p: float) -> float:
+    return comb(n, count) * p**count * (1 - p) ** (n - count)

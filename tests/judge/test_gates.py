@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.judge.gate_model import GatePart
 from coldrun.tasks.judge.gates import adjust_gates, judge_candidate, judge_gate, pair_scores
+from coldrun.tasks.judge.report_model import GatePart
 from coldrun.tasks.stats.paired import GATE_ALPHA, exact_paired_p
 
 

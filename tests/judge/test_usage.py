@@ -9,9 +9,8 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.config import parse_config
-from coldrun.tasks.judge.attribution_model import EffectPart, UsagePart
 from coldrun.tasks.judge.load_run import load_report
-from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.judge.report_model import EffectPart, Report, UsagePart
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.report.run_document import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab

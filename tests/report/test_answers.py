@@ -9,9 +9,13 @@ import pytest
 from click.testing import CliRunner
 
 from coldrun.cli.show import command
-from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
+from coldrun.tasks.judge.answer_rows import (
+    count_arm_misses,
+    discriminate,
+    discrimination_lines,
+    list_answers,
+)
 from coldrun.tasks.judge.load_run import load_record
-from coldrun.tasks.judge.pilot import discriminate, discrimination_lines
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.report.answer_document import answer_blocks
 from coldrun.tasks.report.markdown import to_markdown

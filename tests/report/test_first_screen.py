@@ -8,11 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
 from coldrun.tasks.judge.report_model import (
+    AgainstPart,
     ArmPart,
     Counts,
     DistributionPart,
+    GatePart,
+    MeasurePart,
     PanelPart,
     Report,
 )

@@ -13,13 +13,18 @@ from scipy import stats
 
 from coldrun.tasks.stats.bisection import collapse_equal, next_points
 from coldrun.tasks.stats.clusters import cluster_sign_flip_p, clustered_mean
+from coldrun.tasks.stats.cost_axis import (
+    compare_cost_ratios,
+    compare_latency,
+    describe_cost_ratio,
+    judge_dominance,
+    mark_points,
+    quantile_seconds,
+    share_on_frontier,
+)
 from coldrun.tasks.stats.intervals import Interval
-from coldrun.tasks.stats.latency import compare_latency, quantile_seconds
 from coldrun.tasks.stats.paired import sign_flip_p
-from coldrun.tasks.stats.pareto import judge_dominance, mark_points, share_on_frontier
-from coldrun.tasks.stats.ratios import compare_cost_ratios, describe_cost_ratio
-from coldrun.tasks.stats.stability import pass_at_k
-from coldrun.tasks.stats.verifier import mean_verified_accuracy, verified_accuracy
+from coldrun.tasks.stats.stability import mean_verified_accuracy, pass_at_k, verified_accuracy
 
 CHANCE = st.sampled_from([0.0, 0.2, 0.5, 1.0])
 INTERVAL = st.tuples(st.integers(-3, 3), st.integers(-3, 3)).map(

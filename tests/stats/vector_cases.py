@@ -30,6 +30,14 @@ from coldrun.tasks.stats.bootstrap import (
     resample_means,
 )
 from coldrun.tasks.stats.clusters import cluster_sign_flip_p, clustered_mean
+from coldrun.tasks.stats.cost_axis import (
+    compare_cost_ratios,
+    compare_latency,
+    describe_cost_ratio,
+    judge_dominance,
+    quantile_seconds,
+    share_on_frontier,
+)
 from coldrun.tasks.stats.decomposition import check_sum, clears_noise, compare_scores
 from coldrun.tasks.stats.integrity import bound_mrr, compare_dev_sealed
 from coldrun.tasks.stats.intervals import (
@@ -38,7 +46,6 @@ from coldrun.tasks.stats.intervals import (
     mean_interval,
     wilson_interval,
 )
-from coldrun.tasks.stats.latency import compare_latency, quantile_seconds
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.noise import (
     PooledFloor,
@@ -56,16 +63,14 @@ from coldrun.tasks.stats.paired import (
     exact_paired_two_sided_p,
     sign_flip_p,
 )
-from coldrun.tasks.stats.pareto import judge_dominance, share_on_frontier
 from coldrun.tasks.stats.power import exact_power, minimum_detectable_effect
-from coldrun.tasks.stats.ratios import compare_cost_ratios, describe_cost_ratio
 from coldrun.tasks.stats.stability import (
     answer_agreement,
     outcome_stability,
     pass_at_k,
     pass_hat_k,
+    verified_accuracy,
 )
-from coldrun.tasks.stats.verifier import verified_accuracy
 from tests.stats import oracles
 
 Inputs = dict[str, Any]
