@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
@@ -13,7 +13,6 @@ from coldrun.tasks.freeze.panel_size import Discrimination, describe_discriminat
 from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
 from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
@@ -46,10 +45,6 @@ class AnswerRow:
     miss: str | None
     names_gold: bool
     reason: str | None
-
-    def to_values(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        return asdict(self)
 
 
 def list_answers(
@@ -107,7 +102,6 @@ def _row(
     answered = None
     if capture is not None:
         answered = read_answer(capture, arm, config.panel.answer_kind)
-    miss = classify_miss(answered, task, measure)
     items = () if answered is None else answered.items
     return AnswerRow(
         task_id=task.id,
@@ -121,7 +115,7 @@ def _row(
         items=items,
         first_gold=find_first_rank(items, set(task.shape)),
         score=score_answer(answered, task, measure),
-        miss=None if miss is None else miss.label,
+        miss=classify_miss(answered, task, measure),
         names_gold=names_gold(task),
         reason=capture.reply.reason if capture is not None else None,
     )
@@ -136,8 +130,6 @@ def _status(capture: Capture | None, answered: Answered | None) -> str:
 SOLVED = 0.5
 """A trial solves a task that it did not miss, or with this much of its score; a task is solved
 when at least half of its trials solve it."""
-
-SHOWN = 12
 
 
 def discriminate(rows: Sequence[AnswerRow]) -> Discrimination:
@@ -157,31 +149,3 @@ def discrimination_values(rows: Sequence[AnswerRow]) -> dict[str, Any]:
     """The same as JSON values, with the smallest detectable effect."""
     found = discriminate(rows)
     return {**asdict(found), "mde_tasks": minimum_detectable_effect(found.tasks)}
-
-
-def discrimination_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
-    """The panel in sentences: who solved what, and the smallest effect that it can show."""
-    found = discriminate(rows)
-    tasks, arms = counted(found.tasks, "task"), counted(found.arms, "arm")
-    yield f"{tasks}, {arms}, solved or not at {primary}"
-    yield from _listed("solved by every arm", found.all_solve)
-    yield from _listed("solved by no arm", found.none_solve)
-    yield from _listed("solved by some", found.split)
-    observed = found.observed_discordance
-    yield (
-        f"largest possible discordance: {counted(found.possible_discordance, 'task')}"
-        + ("" if observed is None else f"; the most that two arms differed on: {observed}")
-    )
-    effect = minimum_detectable_effect(found.tasks)
-    yield (
-        f"{tasks} cannot show any gain with 80 % power"
-        if effect is None
-        else f"smallest detectable effect with 80 % power: a net gain of {effect:.1f} tasks"
-    )
-    yield from (f"warning: {warning}" for warning in found.warnings)
-
-
-def _listed(what: str, tasks: Sequence[str]) -> Iterator[str]:
-    more = f" and {len(tasks) - SHOWN} more" if len(tasks) > SHOWN else ""
-    names = f": {', '.join(tasks[:SHOWN])}{more}" if tasks else ""
-    yield f"{len(tasks)} {what}{names}"

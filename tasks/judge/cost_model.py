@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeVar
+
 from pydantic import BaseModel, ConfigDict
 
 from coldrun.tasks.lib.records import Role
@@ -12,6 +14,14 @@ class Part(BaseModel):
     """A part of the report: frozen, strict about its keys."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+P = TypeVar("P", bound=Part)
+
+
+def pick(part: type[P], values: object, **more: Any) -> P:
+    """Make a part from the attributes of the same names, and what they lack."""
+    return part(**{n: getattr(values, n) for n in part.model_fields if n not in more}, **more)
 
 
 class PricesPart(Part):

@@ -9,7 +9,7 @@ import numpy as np
 
 from coldrun.tasks.config import PricesConfig
 from coldrun.tasks.judge.cost_comparison import CostComparison, CostedArm, compare_costs
-from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart, PricesPart, RetryPart
+from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart, PricesPart, RetryPart, pick
 from coldrun.tasks.judge.retries import account_arm
 from coldrun.tasks.judge.score_table import ScoredArm
 from coldrun.tasks.judge.spending import Pricing, count_silent, count_tokens, sum_spent
@@ -177,11 +177,11 @@ def _prices_part(used: PricesConfig | None, own: PricesConfig | None) -> PricesP
         return None
     snapshot = used.snapshot
     is_repriced = own is None or own.digest != used.digest
-    return PricesPart(
+    return pick(
+        PricesPart,
+        snapshot,
         file=used.file,
         date=snapshot.date.isoformat(),
-        source=snapshot.source,
-        currency=snapshot.currency,
         digest=used.digest,
         is_repriced=is_repriced,
         replaces_digest=own.digest if is_repriced and own else None,

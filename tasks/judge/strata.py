@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,18 +11,16 @@ import numpy as np
 from coldrun.tasks.config import Config
 from coldrun.tasks.freeze.population import estimate_production
 from coldrun.tasks.freeze.split import UNDATED, task_instant
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.report_model import (
-    ArmPart,
     ClusteredDifference,
     ClusteredScore,
     ClustersPart,
     GatePart,
     ProductionPart,
-    Report,
 )
 from coldrun.tasks.lib.arrays import FloatArray
-from coldrun.tasks.lib.errors import PanelError, UsageError
-from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.stats.clusters import ClusteredMean, cluster_sign_flip_p, clustered_mean
 
@@ -140,107 +138,14 @@ def weight_to_production(
     """
     if not population or population["tasks"] <= len(tasks):
         return {}
-    return {
-        arm: _production(
-            {task.id: float(value) for task, value in zip(tasks, values, strict=True)},
-            tasks,
-            population,
-        )
+    ids = [task.id for task in tasks]
+    found = {
+        arm: estimate_production(dict(zip(ids, values.tolist(), strict=True)), tasks, population)
         for arm, values in vectors.items()
     }
-
-
-def strata_names(report: Report) -> list[str]:
-    """What a report can be split by."""
-    return sorted(report.strata)
-
-
-def find_stratum(report: Report, name: str) -> str:
-    """The stratum of that name, or the one whose name goes on after it: a date may be left out."""
-    fitting = [found for found in strata_names(report) if f"{found} ".startswith(f"{name} ")]
-    if name in fitting:
-        return name
-    if len(fitting) > 1:
-        raise UsageError(f"{name!r} is the start of several strata: {', '.join(fitting)}; name one")
-    if not fitting:
-        known = ", ".join(strata_names(report)) or "none: its tasks are not marked"
-        raise UsageError(f"run {report.run_id} has no stratum {name!r}; it has {known}")
-    return fitting[0]
-
-
-def stratum_table(report: Report, stratum: str) -> tuple[list[str], list[list[str]]]:
-    """The headers and rows of a report split by one stratum."""
-    stratum = find_stratum(report, stratum)
-    parts = report.strata[stratum]
-    withheld = {arm.name for arm in report.arms if arm.is_withheld}
-    arms = [arm.name for arm in report.arms]
-    rows = []
-    for value, by_arm in parts.items():
-        tasks = next(iter(by_arm.values()))["n"]
-        cells = [
-            "withheld" if arm in withheld else f"{by_arm[arm][report.primary]:.3f}" for arm in arms
-        ]
-        rows.append([value, f"{tasks:.0f}", *cells])
-    return [stratum, "tasks", *arms], rows
-
-
-def stratum_line(report: Report, stratum: str) -> str:
-    """What the table of a stratum shows."""
-    return (
-        f"{report.primary} by {find_stratum(report, stratum)}, "
-        f"{counted(report.counts.tasks, 'task')}; the "
-        "nulls come first, each with the answers that it gives on the whole panel:"
-    )
-
-
-def production_lines(report: Report) -> Iterator[str]:
-    """Both questions answered, one line per arm whose score is not withheld, after the nulls."""
-    if report.evidence in ("invalid", "incomplete"):
-        return
-    shown = [arm for arm in report.arms if arm.name in report.production and not arm.is_withheld]
-    if shown:
-        yield from _null_lines(report)
-    for arm in shown:
-        yield _production_line(report, arm, report.production[arm.name])
-
-
-def _production_line(report: Report, arm: ArmPart, part: ProductionPart) -> str:
-    balanced = arm.measures[report.primary].value
-    spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
-    rest = ""
-    if part.coverage < 1:
-        rest = (
-            f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
-            f"{part.lowest:.3f} and {part.highest:.3f}"
-        )
-    return (
-        f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
-        f"for production {part.estimate:.3f}{spread} (weighted to "
-        f"{counted(part.tasks, 'dev task')}{rest})"
-    )
-
-
-def _null_lines(report: Report) -> Iterator[str]:
-    sizes = {part.tasks for part in report.production.values()}
-    if not report.production_nulls or len(sizes) != 1:
-        return
-    ranked = sorted(report.production_nulls.items(), key=lambda null: (-null[1], null[0]))
-    scores = ", ".join(f"{name} {value:.3f}" for name, value in ranked)
-    yield f"nulls, {report.primary}: for production {scores} ({counted(sizes.pop(), 'dev task')})"
-
-
-def _production(
-    by_task: Mapping[str, float], tasks: Sequence[Task], population: Mapping[str, Any]
-) -> ProductionPart:
-    found = estimate_production(by_task, tasks, population)
-    return ProductionPart(
-        tasks=population["tasks"],
-        estimate=found.estimate,
-        standard_error=found.standard_error,
-        lowest=found.lowest,
-        highest=found.highest,
-        coverage=found.coverage,
-    )
+    return {
+        arm: pick(ProductionPart, each, tasks=population["tasks"]) for arm, each in found.items()
+    }
 
 
 def _marks(tasks: Sequence[Task], config: Config) -> dict[str, list[str]]:

@@ -13,7 +13,7 @@ from coldrun.tasks.judge.report_model import (
     Report,
     UsagePart,
 )
-from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words
 from coldrun.tasks.report.console import PeopleConsole
@@ -62,7 +62,7 @@ def print_report(
 
     `options` end the commands on the first screen, such as ` --warehouse DIR`.
     """
-    split = list(_stratum_blocks(report, stratum))
+    split = list(stratum_blocks(report, stratum))
     width = min(console.width, WIDEST_SCREEN)
     is_ascii = console.options.ascii_only
     print_document(first_screen(report, width=width, is_ascii=is_ascii, options=options), console)
@@ -76,7 +76,7 @@ def render_markdown(report: Report, *, stratum: str | None = None) -> str:
     """The whole report as Markdown."""
     title = f"{report.panel.name}: {report.verdict.replace('_', ' ')}"
     lead = Paragraph(words.first_line(report), is_strong=True)
-    split = _stratum_blocks(report, stratum)
+    split = stratum_blocks(report, stratum)
     return to_markdown([lead, Heading(title), *_details(report), *split])
 
 
@@ -171,11 +171,68 @@ def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:
     }
 
 
-def _stratum_blocks(report: Report, stratum: str | None) -> Iterator[Block]:
-    if stratum is not None:
-        headers, rows = stratum_table(report, stratum)
-        yield Paragraph(stratum_line(report, stratum))
-        yield Table(headers=headers, rows=list(rows), text_columns=1)
+# --- strata, and what the sample was drawn from ---------------------------------------------------
+
+
+def find_stratum(report: Report, name: str) -> str:
+    """The stratum of that name, or the one whose name goes on after it: a date may be left out."""
+    fitting = [found for found in sorted(report.strata) if f"{found} ".startswith(f"{name} ")]
+    if name in fitting:
+        return name
+    if len(fitting) > 1:
+        raise UsageError(f"{name!r} is the start of several strata: {', '.join(fitting)}; name one")
+    if not fitting:
+        known = ", ".join(sorted(report.strata)) or "none: its tasks are not marked"
+        raise UsageError(f"run {report.run_id} has no stratum {name!r}; it has {known}")
+    return fitting[0]
+
+
+def stratum_blocks(report: Report, name: str | None) -> Iterator[Block]:
+    """The primary measure of every arm in each part of a stratum."""
+    if name is None:
+        return
+    stratum = find_stratum(report, name)
+    yield Paragraph(
+        f"{report.primary} by {stratum}, {counted(report.counts.tasks, 'task')}; the nulls come "
+        "first, each with the answers that it gives on the whole panel:"
+    )
+    rows = []
+    for value, by_arm in report.strata[stratum].items():
+        row = [value, f"{next(iter(by_arm.values()))['n']:.0f}"]
+        for arm in report.arms:
+            score = by_arm[arm.name][report.primary]
+            row.append("withheld" if arm.is_withheld else f"{score:.3f}")
+        rows.append(row)
+    headers = [stratum, "tasks", *(arm.name for arm in report.arms)]
+    yield Table(headers=headers, rows=rows, text_columns=1)
+
+
+def production_lines(report: Report) -> Iterator[str]:
+    """Both questions answered, one line per arm whose score is not withheld, after the nulls."""
+    if report.evidence in ("invalid", "incomplete"):
+        return
+    shown = [arm for arm in report.arms if arm.name in report.production and not arm.is_withheld]
+    sizes = {part.tasks for part in report.production.values()}
+    # older locks do not keep the nulls
+    if shown and report.production_nulls and len(sizes) == 1:
+        ranked = sorted(report.production_nulls.items(), key=lambda null: (-null[1], null[0]))
+        scores = ", ".join(f"{name} {value:.3f}" for name, value in ranked)
+        of = counted(sizes.pop(), "dev task")
+        yield f"nulls, {report.primary}: for production {scores} ({of})"
+    for arm in shown:
+        part, balanced = report.production[arm.name], arm.measures[report.primary].value
+        spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
+        rest = ""
+        if part.coverage < 1:
+            rest = (
+                f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
+                f"{part.lowest:.3f} and {part.highest:.3f}"
+            )
+        yield (
+            f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
+            f"for production {part.estimate:.3f}{spread} (weighted to "
+            f"{counted(part.tasks, 'dev task')}{rest})"
+        )
 
 
 # --- ablations and uses of components ------------------------------------------------------------

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.judge.strata import production_lines, stratum_table
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.report.document import Table
+from coldrun.tasks.report.run_document import find_stratum, production_lines, stratum_blocks
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 from tests.holdouts import make_holdout_lab
 
@@ -36,7 +37,7 @@ def test_strata_of_a_mined_panel_add_up_to_it(tmp_path: Path) -> None:
     assert report.strata["files"]["single"]["bm25"] == {"hit@1": 1.0, "n": 12.0}
     assert report.panel.names_gold_share == 0.0
     with pytest.raises(UsageError, match=r"no stratum 'colour'; it has files, kind, language"):
-        stratum_table(report, "colour")
+        find_stratum(report, "colour")
 
 
 def test_stratum_table_has_every_null_before_the_arms(tmp_path: Path) -> None:
@@ -44,11 +45,12 @@ def test_stratum_table_has_every_null_before_the_arms(tmp_path: Path) -> None:
     lab = make_holdout_lab(tmp_path)
     lab.freeze()
     report = lab.run().report
-    headers, rows = stratum_table(report, "language")
+    _, table = stratum_blocks(report, "language")
+    assert isinstance(table, Table)
     arms = [arm.name for arm in report.arms]
-    assert headers == ["language", "tasks", *arms]
+    assert table.headers == ["language", "tasks", *arms]
     assert arms[-2:] == ["bm25", "grep"]
-    (cells,) = rows
+    (cells,) = table.rows
     assert cells[:2] == ["python", "12"]
     whole = [f"{arm.measures['hit@1'].value:.3f}" for arm in report.arms]
     assert cells[2:] == whole

@@ -12,12 +12,11 @@ from coldrun.cli.show import command
 from coldrun.tasks.judge.answer_rows import (
     count_arm_misses,
     discriminate,
-    discrimination_lines,
     list_answers,
 )
 from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.report.answer_document import answer_blocks
+from coldrun.tasks.report.answer_document import answer_blocks, discrimination_lines
 from coldrun.tasks.report.markdown import to_markdown
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 

@@ -60,10 +60,6 @@ def test_minimum_detectable_effect_of_a_tiny_panel_is_none() -> None:
     assert minimum_detectable_effect(0) is None
     assert minimum_detectable_effect(6) is not None
     assert 7 < (minimum_detectable_effect(71) or 0) < 8
-
-
-def test_exact_power_without_a_change_is_zero_and_of_impossible_rates_raises() -> None:
-    """Nothing moves, so nothing is shown."""
     assert exact_power(71, 0.0, 0.0) == 0.0
     with pytest.raises(ValueError, match="exceed 1 together"):
         exact_power(71, 0.7, 0.4)
