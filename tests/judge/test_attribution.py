@@ -36,12 +36,6 @@ def configure(**changes: Any) -> Config:
     return parse_config({"panel": {"kind": "jsonl", "file": "tasks.jsonl"}, "arm": [FULL, arm]})
 
 
-def test_ablation_of_one_factor_is_accepted_with_the_settings_that_go_with_it() -> None:
-    """`retry_prompt` cannot be there without `retry`: it is no second factor."""
-    assert configure(factor="retry").arm[1].factor == ("retry",)
-    assert configure(factor=["retry"]).arm[1].factor == ("retry",)
-
-
 REFUSED = {
     "another key": (
         {"factor": "retry", "prompt": "Please: {query}", "timeout_seconds": 5},
@@ -72,7 +66,8 @@ def test_ablation_that_is_none_is_refused(case: str) -> None:
 
 
 def test_ablation_of_a_nested_key_and_a_declared_bundle_are_accepted() -> None:
-    """Dotted names reach into a table; two names are a bundle."""
+    """Dotted names reach into a table; `retry_prompt` goes with `retry`: it is no second factor."""
+    assert configure(factor="retry").arm[1].factor == ("retry",)
     nested = {"temperature": 0, "seed": 2}
     same = {"retry": "once", "retry_prompt": "Again."}
     configure(factor="parameters.seed", parameters=nested, **same)
@@ -112,7 +107,9 @@ def test_effect_of_a_retry_is_told_on_all_tasks_and_where_it_fired(
     chats: tuple[EvaluationLab, Report],
 ) -> None:
     """Removing it loses what second calls fixed, all of it where there was a second call."""
-    (part,) = chats[1].ablations
+    lab, report = chats
+    (part,) = report.ablations
+    assert load_report(lab.warehouse, "last").report.ablations == report.ablations
     kinds = [len(word) % 3 for word in WORDS[:34]]
     once, twice, never = kinds.count(0), kinds.count(1), kinds.count(2)
 
@@ -133,14 +130,6 @@ def test_effect_of_a_retry_is_told_on_all_tasks_and_where_it_fired(
     for text in (printed(chats[1]), render_markdown(chats[1])):
         assert "from retry to direct: retry changed, and nothing else" in text
         assert "second call used" in text
-
-
-def test_effects_read_back_from_the_warehouse_are_the_same(
-    chats: tuple[EvaluationLab, Report],
-) -> None:
-    """What was declared is kept with the run."""
-    lab, report = chats
-    assert load_report(lab.warehouse, "last").report.ablations == report.ablations
 
 
 BUNDLE = """

@@ -64,7 +64,6 @@ def printed(report: Report, width: int = 200) -> str:
 
 
 def details(report: Report, width: int = 200) -> str:
-    """What is printed behind the first screen."""
     return printed(report, width).partition("\nDetails: ")[2].partition("\n\n")[2]
 
 
@@ -140,7 +139,6 @@ SHAPE: dict[str, Any] = {
 
 
 def check_shape(value: Any, shape: Any, name: str = "report") -> None:
-    """Every field of the shape is there, with its type, in every entry of every list."""
     if isinstance(shape, dict):
         assert isinstance(value, dict), name
         for key, part in shape.items():

@@ -17,12 +17,10 @@ CUTOFF = st.integers(1, 6)
 
 
 def keep_distinct(items: list[str]) -> list[str]:
-    """Drop later occurrences, the slow way."""
     return [item for place, item in enumerate(items) if item not in items[:place]]
 
 
 def score_slowly(name: str, items: list[str], gold: dict[str, float], k: int | None) -> float:
-    """Score from the definitions: rank by rank, set by set."""
     ranked = keep_distinct(items)[: k if k is not None else len(items)]
     found = [item for item in ranked if item in gold]
     ranks = [place + 1 for place, item in enumerate(ranked) if item in gold]

@@ -26,13 +26,11 @@ SET_MEASURES = ("exact", "f1", "precision", "recall")
 
 
 def make_task(number: int, gold: dict[str, float], answer: AnswerKind = "ranking") -> Task:
-    """Build a task of which only gold matters."""
     items = tuple(GoldItem(item=item, grade=grade) for item, grade in gold.items())
     return Task(id=f"t{number}", query="", answer=answer, gold=items)
 
 
 def make_golds(smallest: int) -> st.SearchStrategy[list[dict[str, float]]]:
-    """Draw the gold of 2 to 6 tasks."""
     gold = st.dictionaries(
         st.sampled_from("abcde"), st.sampled_from([1.0, 2.0]), min_size=smallest, max_size=3
     )
@@ -40,7 +38,6 @@ def make_golds(smallest: int) -> st.SearchStrategy[list[dict[str, float]]]:
 
 
 def mean_score(measure: Measure, answer: tuple[str, ...], tasks: list[Task]) -> float:
-    """Average a constant answer over tasks."""
     return fmean(measure.score(answer, task.gold_grades) or 0.0 for task in tasks)
 
 
@@ -52,7 +49,6 @@ def score_nulls(
     k: int = 0,
     counts: dict[str, int] | None = None,
 ) -> dict[str, list[float]]:
-    """Score the nulls over a corpus of five items."""
     found = measure_nulls(
         tasks,
         parse_measure(text),

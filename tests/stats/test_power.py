@@ -15,7 +15,6 @@ from coldrun.tasks.stats.power import exact_power, find_critical_ups, minimum_de
 
 
 def rejects(up: int, down: int) -> bool:
-    """The gate's rule."""
     return exact_paired_p(up, down) <= 0.025
 
 

@@ -22,7 +22,6 @@ WORDS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
 def assert_matches(found: Any, expected: Any, tolerance: float, place: str) -> None:
-    """Compare within the vector's tolerance; undefined results are None with us, NaN there."""
     if isinstance(expected, dict):
         for key, value in expected.items():
             assert key in found, f"{place}: {key} was not computed"
