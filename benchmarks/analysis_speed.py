@@ -38,7 +38,6 @@ Answers = dict[str, dict[str, list[str]]]
 
 
 def make_panel() -> tuple[list[Task], dict[str, int], Answers]:
-    """Make tasks with one to three gold files, hub files among them, and four arms' answers."""
     generator = np.random.default_rng(1)
     items = [f"src/module_{number}.py" for number in range(ITEMS)]
     weights = 1.0 / (np.arange(ITEMS) + 20.0)
@@ -68,7 +67,6 @@ def make_panel() -> tuple[list[Task], dict[str, int], Answers]:
 
 
 def analyse(tasks: list[Task], counts: dict[str, int], answers: Answers) -> dict[str, float]:
-    """Compute every number of a report and return the seconds of each part."""
     spent: dict[str, float] = {}
     start = time.perf_counter()
 
@@ -128,7 +126,6 @@ def analyse(tasks: list[Task], counts: dict[str, int], answers: Answers) -> dict
 
 
 def time_ranx(tasks: list[Task], answers: Answers) -> float:
-    """Time ranx's comparison of the same arms, compiled beforehand."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ranx
@@ -155,7 +152,6 @@ def time_ranx(tasks: list[Task], answers: Answers) -> float:
 
 
 def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
-    """Time ir_measures scoring the same arms."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ir_measures
@@ -179,7 +175,6 @@ def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
 
 
 def best_seconds(call: Callable[[], object], times: int) -> float:
-    """Give the shortest of several times; the rest is the machine's other work."""
     spent = []
     for _ in range(times):
         start = time.perf_counter()
@@ -189,7 +184,6 @@ def best_seconds(call: Callable[[], object], times: int) -> float:
 
 
 def main() -> int:
-    """Print our parts, the peers, and the ratios."""
     tasks, counts, answers = make_panel()
     parts = min(
         (analyse(tasks, counts, answers) for _ in range(5)),

@@ -66,7 +66,6 @@ def track_answer():
 
 
 def main() -> None:
-    """Time both and print seconds per point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=12)
     points = parser.parse_args().points
@@ -91,7 +90,6 @@ def main() -> None:
 
 
 def make_product(path: Path, commits: int) -> list[str]:
-    """A repository whose every commit is another product that answers at once."""
     (path / "instant").mkdir(parents=True)
     (path / "pyproject.toml").write_text(PROJECT)
     git(path, "init", "--quiet", "--initial-branch=main")
@@ -104,7 +102,6 @@ def make_product(path: Path, commits: int) -> list[str]:
 
 
 def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
-    """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
     evaluation = make_evaluation(root, PANEL + PRODUCT + INSTANT, 12)
     repository = open_product(evaluation)
     os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
@@ -143,7 +140,6 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
 
 
 def time_asv(root: Path, name: str, commands: dict[str, list[str]]) -> float:
-    """Seconds for each commit of `asv run`, its environment made before."""
     folder = root / f"asv-{name.replace(' ', '-')}"
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "benchmarks" / "__init__.py").write_text("")
@@ -167,7 +163,6 @@ def time_asv(root: Path, name: str, commands: dict[str, list[str]]) -> float:
 
 
 def run_asv(folder: Path, *arguments: str) -> None:
-    """Run asv, and show what it said when it failed."""
     done = subprocess.run(
         [sys.executable, "-m", "asv", *arguments],
         cwd=folder,

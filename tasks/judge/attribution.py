@@ -54,34 +54,16 @@ def attribute(
         for arm in arms
         if component_of(arm.config) is not None
     ]
-    return _adjust(ablations, usage)
-
-
-def _adjust(ablations: Sequence[AblationPart], usage: Sequence[UsagePart]) -> Attribution:
     printed = [part.effects for part in ablations]
     printed += [other.effects for part in usage for other in part.against]
-    adjusted = iter(adjust_holm([p for effects in printed for p in _tested(effects)]))
-
-    def adjust(effects: Sequence[EffectPart]) -> list[EffectPart]:
-        return [
+    tested = [effect.p for effects in printed for effect in effects if effect.p is not None]
+    adjusted = iter(adjust_holm(tested))
+    for effects in printed:
+        effects[:] = [
             effect.model_copy(update={"holm_p": None if effect.p is None else next(adjusted)})
             for effect in effects
         ]
-
-    return Attribution(
-        ablations=[part.model_copy(update={"effects": adjust(part.effects)}) for part in ablations],
-        usage=[
-            part.model_copy(
-                update={
-                    "against": [
-                        other.model_copy(update={"effects": adjust(other.effects)})
-                        for other in part.against
-                    ]
-                }
-            )
-            for part in usage
-        ],
-    )
+    return Attribution(ablations=ablations, usage=usage)
 
 
 def _ablation(
@@ -193,10 +175,6 @@ def usage_warnings(usage: Iterable[UsagePart]) -> Iterator[str]:
                 f"{name}: used {part.component} as well, in {count} of "
                 f"{counted(part.n, 'task')}: so it is not a valid control of {part.arm}"
             )
-
-
-def _tested(effects: Iterable[EffectPart]) -> Iterator[float]:
-    return (effect.p for effect in effects if effect.p is not None)
 
 
 def used_tasks(

@@ -75,17 +75,17 @@ def _doubt_constant(arm: ArmAnswers) -> Iterator[str]:
         yield f"{arm.name}: one and the same answer to all {len(given)} tasks asked"
 
 
-def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, float]:
+def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, int]:
     found = {}
     for text, part in measures.items():
         measure = parse_measure(text)
         if measure.name == "hit" and measure.cutoff is not None and part.count is not None:
-            found[measure.cutoff] = float(part.count)
+            found[measure.cutoff] = part.count
     return found
 
 
 def _doubt_mrr(arm: ArmPart) -> Iterator[str | None]:
-    hits = {cutoff: int(count) for cutoff, count in _hits(arm.measures).items()}
+    hits = _hits(arm.measures)
     for text, part in arm.measures.items():
         measure = parse_measure(text)
         if measure.name == "mrr" and measure.cutoff is not None and hits:

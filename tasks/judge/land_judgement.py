@@ -58,6 +58,7 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     built = build_report(record)
     report, manifest = built.report, record.manifest
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    values = {**manifest.to_values(), "invalid": list(record.invalid)}
     row = {
         "run_id": manifest.run_id,
         "name": manifest.name,
@@ -81,15 +82,10 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
         "replayed": report.counts.replayed,
         "resumed": report.counts.resumed,
         "infra": report.counts.infra,
-        "manifest": _manifest_json(record),
+        "manifest": canonical_json(values).decode(),
     }
     write_rows(warehouse, "runs", manifest.run_id, [row])
     return built
-
-
-def _manifest_json(record: RunRecord) -> str:
-    values = {**record.manifest.to_values(), "invalid": list(record.invalid)}
-    return canonical_json(values).decode()
 
 
 def run_here(evaluation: Evaluation, request: RunRequest, commit: str | None) -> BuiltReport:
@@ -107,10 +103,10 @@ def answer_here(started: StartedRun) -> BuiltReport:
     try:
         execute_locally(started, concurrency=evaluation.config.run.concurrency)
         current_watch().on_phase("judging")
-        land_run(started)
-        judge_by_id(started.warehouse, run_id, evaluation.scratch)
+        built = finish_run(started)
     except BaseException:
         end_run(run_id, is_abandoned=True)
         raise
-    built: BuiltReport = current_watch().results[run_id]
+    end_run(run_id)
+    current_watch().results[run_id] = built
     return built

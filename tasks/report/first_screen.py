@@ -104,13 +104,17 @@ def _claim(report: Report, gate: GatePart) -> str:
     if gate.outcome == "refused":
         text = f"{gate.arm} gets no verdict: {gate.reason}"
     elif gate.outcome == "measured_nothing":
-        text = f"{gate.arm} is not better than {_null_words(worst.arm)}. Its score is withheld"
+        words = [f", {known}" for kind, known in _NULL_WORDS.items() if worst.arm.startswith(kind)]
+        text = f"{gate.arm} is not better than the null {worst.arm}{''.join(words[:1])}. "
+        text += "Its score is withheld"
     else:
         text = _score_sentence(report, arm, gate.measure)
         best = max(gate.against, key=lambda other: other.value or 0.0)
         nulls = f"every null (best: {best.arm}, {_amount(report, gate.measure, best.value or 0)})"
         if gate.outcome == "beats_nulls":
-            text += f", better than {nulls}{_rivals_beaten(report, gate)}"
+            text += f", better than {nulls}"
+            if beaten := [other for other in gate.compared if _is_clear(other)]:
+                text += f" and than {_rival_words(report, gate, beaten)}"
         else:
             text += f", more than {nulls}, but {_why_unsure(gate, worst, arm.n)}"
         text += _rivals_unbeaten(report, gate)
@@ -120,17 +124,13 @@ def _claim(report: Report, gate: GatePart) -> str:
     return f"{text}."
 
 
-def _null_words(name: str) -> str:
-    known = next((text for kind, text in _NULL_WORDS.items() if name.startswith(kind)), None)
-    return f"the null {name}" + (f", {known}" if known else "")
-
-
 def _score_sentence(report: Report, arm: ArmPart, measure: str) -> str:
     part = arm.measures[measure]
     amount = _amount(report, measure, part.value)
     of = f"{amount} of {counted(arm.n, 'question')} {_interval(report, measure, part)}"
     name, _, cut = measure.partition("@")
-    one, many = _item_nouns(report)
+    nouns = {"commit-files": ("file", "files"), "ticket-repos": ("repository", "repositories")}
+    one, many = nouns.get(report.panel.kind, ("item", "items"))
     if name == "hit":
         among = "as its first answer" if cut == "1" else f"among its first {cut} answers"
         return f"{arm.name} finds a right {one} {among} for {of}"
@@ -142,15 +142,6 @@ def _score_sentence(report: Report, arm: ArmPart, measure: str) -> str:
         f"{arm.name} scores {amount} {_interval(report, measure, part)} on average in "
         f"{words}{cut_words}, over {counted(arm.n, 'question')}"
     )
-
-
-def _item_nouns(report: Report) -> tuple[str, str]:
-    match report.panel.kind:
-        case "commit-files":
-            return "file", "files"
-        case "ticket-repos":
-            return "repository", "repositories"
-    return "item", "items"
 
 
 def _is_counted(measure: str) -> bool:
@@ -169,11 +160,6 @@ def _interval(report: Report, measure: str, part: MeasurePart) -> str:
         n = report.counts.tasks
         return f"(95 %: {low * n:.0f}–{high * n:.0f})"
     return f"(95 %: {low:.2f}–{high:.2f})"
-
-
-def _rivals_beaten(report: Report, gate: GatePart) -> str:
-    beaten = [other for other in gate.compared if _is_clear(other)]
-    return f" and than {_rival_words(report, gate, beaten)}" if beaten else ""
 
 
 def _rivals_unbeaten(report: Report, gate: GatePart) -> str:

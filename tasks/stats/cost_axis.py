@@ -57,10 +57,11 @@ def mark_points(
     `dominated` when another is shown to dominate it, the only reason to drop a point; `efficient`
     when every comparison is resolved in its favour or a trade-off; else `unresolved`.
     """
+    mirror: dict[Dominance, Dominance] = {"dominates": "dominated", "dominated": "dominates"}
     standings: dict[str, Standing] = {}
     for name in names:
         found = {
-            _mirror(verdict) if second == name else verdict
+            mirror.get(verdict, verdict) if second == name else verdict
             for (first, second), verdict in verdicts.items()
             if name in (first, second)
         }
@@ -90,12 +91,6 @@ def _is_shown_to_dominate(
 ) -> bool:
     is_no_worse = accuracy.low >= -accuracy_margin and cost.high <= cost_margin
     return is_no_worse and (accuracy.low > 0 or cost.high < 0)
-
-
-def _mirror(verdict: Dominance) -> Dominance:
-    if verdict == "dominates":
-        return "dominated"
-    return "dominates" if verdict == "dominated" else verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,7 +31,8 @@ def wilson_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
     Source: Wilson 1927. Low is exactly 0 at count 0 and high exactly 1 at count n; [0, 1] without
     tasks.
     """
-    _check_count(count, n)
+    if not 0 <= count <= n:
+        raise ValueError(f"a count of successes must lie between 0 and n: count {count}, n {n}")
     if n == 0:
         return Interval(0.0, 1.0)
     z = _quantile(confidence)
@@ -97,7 +98,9 @@ def mean_intervals(
     data = [*columns.T, *(columns[:, first] - columns[:, second] for first, second in pairs)]
     resampled = [*means.T, *(means[:, first] - means[:, second] for first, second in pairs)]
     return tuple(
-        _bca_interval(values, distribution, confidence)
+        Interval(float(values[0]), float(values[0]))
+        if values.max() == values.min()
+        else Interval(*bca_limits(values, distribution, confidence=confidence))
         for values, distribution in zip(data, resampled, strict=True)
     )
 
@@ -156,16 +159,5 @@ def without_dust(differences: FloatArray) -> FloatArray:
     return rounded
 
 
-def _bca_interval(values: FloatArray, means: FloatArray, confidence: float) -> Interval:
-    if values.max() == values.min():
-        return Interval(float(values[0]), float(values[0]))
-    return Interval(*bca_limits(values, means, confidence=confidence))
-
-
 def _quantile(confidence: float) -> float:
     return float(scipy.special.ndtri(1 - (1 - confidence) / 2))
-
-
-def _check_count(count: int, n: int) -> None:
-    if not 0 <= count <= n:
-        raise ValueError(f"a count of successes must lie between 0 and n: count {count}, n {n}")

@@ -241,11 +241,3 @@ def answer(query, plain=answer):
 
     assert (report.verdict, report.exit_code, report.bars[0].met) == ("measured", 1, False)
     assert "bar FAILED: reader exact 0.542 ≥ 0.990" in printed(report)
-
-
-def test_report_fits_eighty_columns(labs: dict[str, tuple[EvaluationLab, Report]]) -> None:
-    """Tables are made for a plain terminal; no number is cut in two."""
-    text = details(labs["measured"][1], width=80)
-
-    row = next(line for line in text.splitlines() if line.startswith("reader"))
-    assert "1.000 (12)" in row

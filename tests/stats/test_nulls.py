@@ -205,15 +205,6 @@ def test_nulls_of_sets_have_everything_and_no_most_changed_without_counts() -> N
     assert score_nulls(tasks, "precision")["everything"] == [0.2, 0.0, 0.4]
 
 
-@given(golds=make_golds(0))
-def test_constant_exact_scores_exactly_the_top_share(golds: list[dict[str, float]]) -> None:
-    """The best constant answer is right as often as the commonest answer shape occurs."""
-    tasks = [make_task(number, gold, "set") for number, gold in enumerate(golds)]
-    shapes = [task.shape for task in tasks]
-    top_share = max(shapes.count(shape) for shape in shapes) / len(shapes)
-    assert fmean(score_nulls(tasks, "exact")["constant"]) == pytest.approx(top_share)
-
-
 def test_constant_is_one_answer_at_the_primary_whatever_is_measured_of_it() -> None:
     """Its recall is not that of naming everything, and its reciprocal ranks are of one list."""
     sets = [{"a": 1.0}, {"a": 1.0}, {"b": 1.0, "c": 1.0}]

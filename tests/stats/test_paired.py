@@ -28,16 +28,6 @@ def test_exact_p_equals_scipy(up: int, down: int) -> None:
         assert exact_paired_p(up, down) == pytest.approx(one, rel=1e-12)
 
 
-@pytest.mark.oracle
-@given(up=COUNTS, down=COUNTS)
-def test_exact_p_equals_statsmodels(up: int, down: int) -> None:
-    """McNemar's exact test is two-sided there."""
-    from statsmodels.stats.contingency_tables import mcnemar
-
-    two = mcnemar([[0, up], [down, 0]], exact=True).pvalue
-    assert exact_paired_two_sided_p(up, down) == pytest.approx(two, rel=1e-9)
-
-
 def test_exact_p_without_a_discordant_pair_is_one_in_every_form() -> None:
     """SciPy raises or gives NaN here."""
     assert exact_paired_p(0, 0) == exact_paired_two_sided_p(0, 0) == 1.0

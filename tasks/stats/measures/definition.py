@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from coldrun.tasks.lib.records import AnswerKind
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-
-    FloatArray = NDArray[np.float64]
 
 ScoreFunction = Callable[[Sequence[str], Mapping[str, float], int | None], float | None]
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from coldrun.tasks.stats.measures.definition import SET, Definition, RandomDraw
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_exact(items: Sequence[str], gold: Mapping[str, float], _: int | None) -> float:

@@ -21,8 +21,8 @@ from coldrun.tasks.stats.measures.definition import (
 )
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_f1(items: Sequence[str], gold: Mapping[str, float], _: int | None) -> float:

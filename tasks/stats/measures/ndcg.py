@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING
 from coldrun.tasks.stats.measures.definition import Definition, RandomDraw, cut_items
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_ndcg(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
