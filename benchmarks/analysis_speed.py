@@ -1,15 +1,9 @@
 """Time the whole analysis of 2,000 tasks × 4 arms beside ranx and ir_measures, in one run.
 
-Ours: four measures of every arm, all nulls (one permuted per arm), the gate of each arm against
-every null and every other arm with intervals, Holm over all of them, minimum detectable effect, and
-an interval of every arm and null at every measure. ranx compares the same arms by its Fisher
-randomisation test on the same measures, and gives no interval; ir_measures only scores. Compiling
-is left out of ranx's time.
-
     uv run python benchmarks/analysis_speed.py
 
-Ours is the best of five times, the peers' of two. Exits 1 when ours takes longer than its limit of
-one second.
+ranx compares the same arms by its Fisher randomisation test and gives no interval; ir_measures only
+scores. Ours is the best of five times, the peers' of two. Exits 1 beyond one second.
 """
 
 from __future__ import annotations

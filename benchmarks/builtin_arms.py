@@ -2,12 +2,8 @@
 
     python benchmarks/builtin_arms.py [REPO] [--tasks N] [--repeats N]
 
-Without REPO a repository of 400 files is generated, so that it runs anywhere. Both panels are
-mined and frozen from it: one base for all tasks, and the parent of each task. A run is a process
-of its own with an empty token cache, from reading the configuration to the written report, without
-the orchestrator, which costs both alike. Figures are CPU seconds, those of git included, because a
-busy machine stretches the clock. Goal: 100 tasks with a base each cost at most 3 times the panel
-with one base.
+Without REPO a repository is generated. A run is a process of its own with an empty token cache;
+figures are CPU seconds, those of git included. Goal: at most 3 times the panel with one base.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
 """Simulate the gate: how often it is fooled, and how often it sees what is there.
 
-False positives: 2,000 panels of 71 tasks answered by candidates that know nothing of the question,
-in two kinds, each through the whole gate (every null, the permuted one included).
-  `popular`  answers five files drawn by how common they are as gold
-  `as_good`  hits each task by chance, as often as the best constant answer does on all tasks
-A third kind, `paired`, is the harshest: a candidate against one opponent of the same true rate.
-Power: panels of 71 tasks with true chances to go up and down, against the exact figure.
-
     uv run python benchmarks/gate_simulation.py
 
-Exits 1 when a false-positive rate exceeds 2.5 % or power is more than 2 points off.
+False positives: panels answered by candidates that know nothing of the question. `popular` answers
+five files drawn by how common they are as gold; `as_good` hits each task by chance, as often as the
+best constant answer; `paired` is against one opponent of the same true rate. Power: against the
+exact figure. Exits 1 when a false-positive rate exceeds 2.5 % or power is over 2 points off.
 """
 
 from __future__ import annotations

@@ -2,10 +2,8 @@
 
     python benchmarks/orchestration.py [--answers N] [--repeats N]
 
-An arm that answers at once is asked N questions: through the flow, on a Prefect server that is
-started for it, and through `execute_locally`, which drives the same shards from a thread pool.
-Both start a run, write a capture for every answer, land all tables and analyse the run. Goal: at
-most 2 ms for each answer at 5,000 answers, all included.
+An arm that answers at once is asked through the flow, on a Prefect server that is started for it,
+and from a thread pool. Goal: at most 2 ms for each answer at 5,000 answers, all included.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from typing import Any
 from coldrun.tasks.config import ArmConfig, Config
 from coldrun.tasks.freeze.panel_size import Discrimination, describe_discrimination
 from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
-from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
+from coldrun.tasks.judge.score_table import read_answer, score_answer
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
@@ -103,11 +103,14 @@ def _row(
     if capture is not None:
         answered = read_answer(capture, arm, config.panel.answer_kind)
     items = () if answered is None else answered.items
+    status = "missing" if capture is None else capture.reply.status
+    if answered is not None and answered.is_infra:
+        status = "infra"
     return AnswerRow(
         task_id=task.id,
         arm=arm.name,
         trial=trial,
-        status=_status(capture, answered),
+        status=status,
         evidence=None if capture is None else capture.evidence,
         query=task.query,
         date=task.date,
@@ -119,12 +122,6 @@ def _row(
         names_gold=names_gold(task),
         reason=capture.reply.reason if capture is not None else None,
     )
-
-
-def _status(capture: Capture | None, answered: Answered | None) -> str:
-    if capture is None or answered is None:
-        return "missing"
-    return "infra" if answered.is_infra else capture.reply.status
 
 
 SOLVED = 0.5

@@ -70,11 +70,14 @@ def _ablation(
     record: RunRecord, arm: ScoredArm, full: ScoredArm, is_measurement: bool, seed: int
 ) -> AblationPart:
     factors = find_differences(arm.config, full.config)
-    component, is_used = _use_of(full.config, factors)
+    # a retry was used where there was a second call, else what the whole arm declares
+    is_retry = any(factor in RETRY_FACTORS for factor in factors)
+    component = SECOND_CALL if is_retry else component_of(full.config)
     effects: list[EffectPart] = []
     if is_measurement and arm.is_comparable and full.is_comparable:
         effects.append(describe_effect("all", full.scores, arm.scores, seed=seed))
-        if is_used is not None:
+        if component is not None:
+            is_used = is_retried if is_retry else _uses(component)
             used = used_tasks(record, full.captures, is_used)
             effects += _split(full, arm, used, seed)
     return AblationPart(
@@ -144,13 +147,6 @@ def _split(
         describe_effect("used", before.scores[is_used], after.scores[is_used], seed=seed),
         describe_effect("unused", before.scores[~is_used], after.scores[~is_used], seed=seed),
     ]
-
-
-def _use_of(full: ArmConfig, factors: Sequence[str]) -> tuple[str | None, IsUsed | None]:
-    if any(factor in RETRY_FACTORS for factor in factors):
-        return SECOND_CALL, is_retried
-    component = component_of(full)
-    return component, None if component is None else _uses(component)
 
 
 def _uses(component: str) -> IsUsed:

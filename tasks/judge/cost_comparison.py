@@ -1,8 +1,7 @@
 """Configurations by accuracy and cost: paired differences on both axes, and who is efficient.
 
-Every interval is over one shared draw of tasks (counts of ups and downs have Bonett–Price, as in
-the gate's table), and simultaneous over the rivals of one arm, so that one with many rivals is not
-dropped by chance. The order is claimed where the intervals support it, and nowhere else.
+Every interval is over one shared draw of tasks, and simultaneous over the rivals of one arm, so
+that one with many rivals is not dropped by chance.
 
 Source: Kapoor et al. 2024 (arXiv:2407.01502).
 """
@@ -91,7 +90,11 @@ def compare_costs(
     pairs, verdicts = [], {}
     for (first, second), cost, ratio in zip(ordered, intervals, ratios, strict=True):
         accuracy = paired_interval(first.scores - second.scores, seed, confidence=confidence)
-        bounded = _bound_cost(first, second, cost)
+        # nothing bounds the cost of an arm that was silent, nor a difference of one task
+        bounded = Interval(
+            -inf if second.is_lower_bound or len(scores) == 1 else cost.low,
+            inf if first.is_lower_bound or len(scores) == 1 else cost.high,
+        )
         margin = max(1.0, margin_tasks, first.noise_tasks, second.noise_tasks) / len(scores)
         verdict = judge_dominance(accuracy, bounded, accuracy_margin=margin)
         verdicts[first.name, second.name] = verdict
@@ -107,14 +110,6 @@ def compare_costs(
         standings=mark_points(names, verdicts),
         on_frontier=dict(zip(names, shares, strict=is_known)),
         confidence=confidence,
-    )
-
-
-def _bound_cost(first: CostedArm, second: CostedArm, cost: Interval) -> Interval:
-    is_alone = len(first.costs) == 1
-    return Interval(
-        -inf if second.is_lower_bound or is_alone else cost.low,
-        inf if first.is_lower_bound or is_alone else cost.high,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean
 
 import numpy as np
@@ -48,7 +48,13 @@ def build_costs(
             return float(count_tokens(attempts))
         return float(pricing.price(attempts) or 0)
 
-    task_costs = {arm.config.name: _cost_per_task(record, arm, cost) for arm in known}
+    task_costs = {}
+    for arm in known:
+        spent: dict[str, list[Attempt]] = {task.id: [] for task in record.tasks}
+        for capture in arm.captures:
+            spent[capture.task_id] += capture.reply.attempts
+        each = [cost(attempts) / arm.trials for attempts in spent.values()]
+        task_costs[arm.config.name] = np.array(each, np.float64)
     compared = None
     if is_measurement:
         compared = compare_costs(
@@ -114,15 +120,6 @@ def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
         )
     ]
     return "; ".join(dict.fromkeys(gaps)) or None
-
-
-def _cost_per_task(
-    record: RunRecord, arm: ScoredArm, cost: Callable[[Sequence[Attempt]], float]
-) -> FloatArray:
-    spent: dict[str, list[Attempt]] = {task.id: [] for task in record.tasks}
-    for capture in arm.captures:
-        spent[capture.task_id] += capture.reply.attempts
-    return np.array([cost(attempts) / arm.trials for attempts in spent.values()], np.float64)
 
 
 def _seconds_per_task(arm: ScoredArm) -> dict[str, float]:

@@ -1,7 +1,6 @@
 """What a careful reader would doubt in a run: too good or too stable to be true. Pure.
 
-Each check gives a warning with its figures, or None. A warning is a question to the reader and
-changes no verdict. Equal scores alone raise none: a deterministic arm always repeats its own.
+A warning is a question to the reader and changes no verdict.
 """
 
 from __future__ import annotations

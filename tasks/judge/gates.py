@@ -1,9 +1,8 @@
 """The one gate: a candidate against every null, paired by task, by exact and permutation tests.
 
 "Better than every null" is an intersection-union test, so each null is tested at the full level
-and nothing is corrected (Berger 1982). Intervals are printed beside the gate and never switched to.
-The commonest answer is taken from the very tasks that are scored, which favours the null: the gate
-errs towards saying less.
+and nothing is corrected (Berger 1982). The commonest answer is taken from the very tasks that are
+scored, which favours the null.
 """
 
 from __future__ import annotations

@@ -1,8 +1,4 @@
-"""The first screen of a report: what executed, what it means, the arms drawn, the next step.
-
-Pure. Everything is sentences and one drawing of at most `width` columns; a reader needs no
-glossary.
-"""
+"""The first screen of a report: what executed, what it means, the arms drawn, the next step."""
 
 from __future__ import annotations
 

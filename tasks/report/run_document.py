@@ -143,18 +143,13 @@ def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
         if any(getattr(other, name) for other in report.arms):
             record[header] = "" if is_null else str(getattr(arm, name))
     if any(other.stability for other in report.arms):
-        record["stable"] = _stability(arm)
+        # a null gives the same answer each time; random and permuted are expectations
+        same = 1.0 if arm.kind not in ("random", "permuted") else None
+        value = same if is_null else arm.stability.get("outcome_agreement")
+        record["stable"] = "" if value is None else f"{value:.3f}"
     has_failed = arm.answer_seconds is None and arm.executed > 0
     seconds = "failed" if has_failed else words.seconds_words(arm.answer_seconds)
     return {**record, "s each": "" if is_null else seconds}
-
-
-def _stability(arm: ArmPart) -> str:
-    if arm.role == "null":
-        # a null gives the same answer each time; random and permuted are expectations
-        return "" if arm.kind in ("random", "permuted") else "1.000"
-    value = arm.stability.get("outcome_agreement")
-    return "" if value is None else f"{value:.3f}"
 
 
 def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:

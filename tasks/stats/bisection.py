@@ -1,8 +1,7 @@
 """Which points between two measured ends to run, so that changes are found with few runs.
 
-An interval is split only while its two end vectors differ, per task and not in total: equal
-totals may hide one task won and one lost. A change with its revert between equal ends stays
-unseen. Never more runs than a backfill, but they follow one another in ceil(log2 m) rounds.
+An interval is split only while its two end vectors differ, per task and not in total. A change with
+its revert between equal ends stays unseen.
 """
 
 from __future__ import annotations

@@ -1,10 +1,5 @@
 """Paired bootstrap over tasks: one shared draw of tasks for all arms, measures and pairs.
 
-One index matrix, resamples × tasks, is drawn from the seed and summed over every column (arm ×
-measure, cost, latency) at once; differences, ratios and dominance are then computed from the same
-rows, which keeps them paired. As a sparse matrix of ones, 10,000 draws of 2,000 tasks and a dozen
-columns take about a tenth of a second.
-
 Source: Efron & Tibshirani 1993; Efron 1987 for BCa; SciPy's `bootstrap` is the oracle in tests.
 """
 

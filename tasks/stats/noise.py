@@ -1,7 +1,6 @@
 """How far a score moves when nothing changed: noise floors from repeated runs, and drift.
 
-Tasks are taken to flip independently. A shock to a whole run (a fallback that answers everything)
-breaks that.
+Tasks are taken to flip independently, which a shock to a whole run breaks.
 """
 
 from __future__ import annotations

@@ -1,11 +1,8 @@
-"""The null family: what answers score that know nothing of the question.
-
-Nulls are computed, never run. Each strategy gives one score per task, paired with the arms'.
+"""The null family: what answers score that know nothing of the question. Computed, never run.
 
 `constant` reads gold, so no deployed system could do it; it is the hardest of the nulls.
 `most-changed` reads none: a product could ship it. `random` is an expectation over all random
-answers and never one draw. `permuted` takes a candidate's own answers to the other tasks: an arm
-that ignores the question scores the same with its answers shuffled.
+answers. `permuted` takes a candidate's own answers to the other tasks.
 """
 
 from __future__ import annotations

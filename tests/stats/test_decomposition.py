@@ -110,17 +110,6 @@ def test_without_a_floor_the_test_alone_decides() -> None:
     assert _judge(_point(_scores(10)), _point(_scores(10)), None).status == "unchanged"
 
 
-def test_pooled_floor_counts_pairs_of_all_points() -> None:
-    """Three clean pairs bring the upper limit under one task of 71."""
-    clean = np.zeros((2, 71))
-    floor = pool_noise_floor([clean, clean, clean])
-    assert floor is not None
-    assert (floor.pairs, floor.runs, floor.flips, floor.flip_rate) == (3, 6, 0, 0.0)
-    assert 71 * floor.flip_rate_upper == pytest.approx(0.9915879989125159)
-    assert pool_noise_floor([np.zeros((1, 71))]) is None
-    assert pool_noise_floor([]) is None
-
-
 @given(
     st.lists(st.lists(st.booleans(), min_size=6, max_size=6), min_size=1, max_size=6),
 )

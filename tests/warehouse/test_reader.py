@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pyarrow as pa
@@ -71,28 +70,6 @@ def test_file_of_an_older_version_reads_null_for_a_column_it_lacks(tmp_path: Pat
     pq.write_table(pa.table({"run_id": pa.array([], pa.string())}), empty)
     assert select_rows(connect(root), "SELECT query FROM tasks") == []
     assert pq.read_schema(empty).equals(TABLES["tasks"])
-
-
-def test_prepare_warehouse_from_many_threads_at_once_makes_one(tmp_path: Path) -> None:
-    """Two programs may be the first to write there."""
-    errors: list[Exception] = []
-    start = threading.Barrier(8)
-
-    def prepare() -> None:
-        start.wait()
-        try:
-            prepare_warehouse(tmp_path / "w")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the test shows it
-            errors.append(error)
-
-    threads = [threading.Thread(target=prepare) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-
-    assert errors == []
-    assert len(list((tmp_path / "w").glob("*/*.parquet"))) == len(TABLES)
 
 
 def test_warehouse_that_cannot_be_made_is_a_storage_error(tmp_path: Path) -> None:

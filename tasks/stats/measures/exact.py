@@ -1,8 +1,5 @@
 """exact: whether the answer is the gold set, nothing more and nothing less.
 
-Order and duplicates do not count. Two empty sets are equal. Binary, 0 or 1. The best constant
-answer scores exactly the share of the commonest answer shape.
-
 Source: `exact match` of SQuAD (Rajpurkar et al. 2016), on sets.
 """
 

@@ -1,8 +1,4 @@
-"""f1: the harmonic mean of precision and recall of one task.
-
-The mean over tasks is macro-F1, the mean of task F1s. It is not the F1 of the mean precision and
-mean recall, nor micro-F1, and as a mean over tasks it can be tested on paired tasks.
-Both empty scores 1, exactly one empty 0.
+"""f1: the harmonic mean of precision and recall of one task; its mean over tasks is macro-F1.
 
 Source: van Rijsbergen 1979; the rule for empty sets is that of SQuAD 2.0 (Rajpurkar et al. 2018).
 """

@@ -1,8 +1,6 @@
 """ndcg@k: discounted cumulative gain over that of the ideal ranking of gold.
 
-Linear gain, the grade itself, and the discount 1/log2(rank + 1), as in trec_eval, ir_measures and
-ranx. The exponential gain 2^grade - 1 (`ndcg_burges` of ranx, `dcg='exp-log2'` of ir_measures)
-differs as soon as grades exceed 1.
+Linear gain and the discount 1/log2(rank + 1), as in trec_eval, ir_measures and ranx.
 
 Source: Järvelin & Kekäläinen 2002.
 """
