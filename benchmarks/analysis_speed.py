@@ -1,15 +1,9 @@
 """Time the whole analysis of 2,000 tasks × 4 arms beside ranx and ir_measures, in one run.
 
-Ours: four measures of every arm, all nulls (one permuted per arm), the gate of each arm against
-every null and every other arm with intervals, Holm over all of them, minimum detectable effect, and
-an interval of every arm and null at every measure. ranx compares the same arms by its Fisher
-randomisation test on the same measures, and gives no interval; ir_measures only scores. Compiling
-is left out of ranx's time.
-
     uv run python benchmarks/analysis_speed.py
 
-Ours is the best of five times, the peers' of two. Exits 1 when ours takes longer than its limit of
-one second.
+ranx compares the same arms by its Fisher randomisation test and gives no interval; ir_measures only
+scores. Ours is the best of five times, the peers' of two. Exits 1 beyond one second.
 """
 
 from __future__ import annotations
@@ -38,7 +32,6 @@ Answers = dict[str, dict[str, list[str]]]
 
 
 def make_panel() -> tuple[list[Task], dict[str, int], Answers]:
-    """Make tasks with one to three gold files, hub files among them, and four arms' answers."""
     generator = np.random.default_rng(1)
     items = [f"src/module_{number}.py" for number in range(ITEMS)]
     weights = 1.0 / (np.arange(ITEMS) + 20.0)
@@ -68,7 +61,6 @@ def make_panel() -> tuple[list[Task], dict[str, int], Answers]:
 
 
 def analyse(tasks: list[Task], counts: dict[str, int], answers: Answers) -> dict[str, float]:
-    """Compute every number of a report and return the seconds of each part."""
     spent: dict[str, float] = {}
     start = time.perf_counter()
 
@@ -128,7 +120,6 @@ def analyse(tasks: list[Task], counts: dict[str, int], answers: Answers) -> dict
 
 
 def time_ranx(tasks: list[Task], answers: Answers) -> float:
-    """Time ranx's comparison of the same arms, compiled beforehand."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ranx
@@ -155,7 +146,6 @@ def time_ranx(tasks: list[Task], answers: Answers) -> float:
 
 
 def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
-    """Time ir_measures scoring the same arms."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         import ir_measures
@@ -179,7 +169,6 @@ def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
 
 
 def best_seconds(call: Callable[[], object], times: int) -> float:
-    """Give the shortest of several times; the rest is the machine's other work."""
     spent = []
     for _ in range(times):
         start = time.perf_counter()
@@ -189,7 +178,6 @@ def best_seconds(call: Callable[[], object], times: int) -> float:
 
 
 def main() -> int:
-    """Print our parts, the peers, and the ratios."""
     tasks, counts, answers = make_panel()
     parts = min(
         (analyse(tasks, counts, answers) for _ in range(5)),

@@ -58,7 +58,6 @@ for line in sys.stdin:
 
 
 def make_evaluation(root: Path, config: str, questions: int) -> Evaluation:
-    """Freeze an evaluation with so many questions, each of which names its own gold."""
     path = root / "evaluation" / "instant.toml"
     path.parent.mkdir()
     path.write_text(config)
@@ -76,7 +75,6 @@ def make_evaluation(root: Path, config: str, questions: int) -> Evaluation:
 
 
 def git(path: Path, *arguments: str, **options: Any) -> str:
-    """The output of a git command, read whole, without the user's configuration."""
     identity = ("-c", "user.name=Ada", "-c", "user.email=ada@example.org")
     done = subprocess.run(
         ["git", *identity, *arguments],
@@ -90,7 +88,6 @@ def git(path: Path, *arguments: str, **options: Any) -> str:
 
 
 def commit_all(path: Path, message: str) -> str:
-    """Commit all files of a work tree and give the commit's name."""
     git(path, "add", "--all")
     git(path, "commit", "--quiet", "-m", message)
     return git(path, "rev-parse", "HEAD")
@@ -99,7 +96,6 @@ def commit_all(path: Path, message: str) -> str:
 def write_files(
     path: Path, numbers: Iterable[int], source: random.Random, vocabulary: list[str]
 ) -> None:
-    """Files of about ten kilobytes whose words are as unevenly spread as those of code."""
     for number in numbers:
         words = [
             vocabulary[min(int(source.paretovariate(0.6)), len(vocabulary)) - 1]
@@ -112,12 +108,10 @@ def write_files(
 
 
 def module_path(path: Path, number: int) -> Path:
-    """Where the file of a number lies."""
     return path / f"package{number % 30}" / f"module{number}.py"
 
 
 def cpu_seconds() -> float:
-    """What this process and its ended children have used."""
     return sum(
         usage.ru_utime + usage.ru_stime
         for usage in (

@@ -2,12 +2,8 @@
 
     python benchmarks/builtin_arms.py [REPO] [--tasks N] [--repeats N]
 
-Without REPO a repository of 400 files is generated, so that it runs anywhere. Both panels are
-mined and frozen from it: one base for all tasks, and the parent of each task. A run is a process
-of its own with an empty token cache, from reading the configuration to the written report, without
-the orchestrator, which costs both alike. Figures are CPU seconds, those of git included, because a
-busy machine stretches the clock. Goal: 100 tasks with a base each cost at most 3 times the panel
-with one base.
+Without REPO a repository is generated. A run is a process of its own with an empty token cache;
+figures are CPU seconds, those of git included. Goal: at most 3 times the panel with one base.
 """
 
 from __future__ import annotations
@@ -37,7 +33,6 @@ size = {tasks}
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", nargs="?", type=Path)
     parser.add_argument("--tasks", type=int, default=100)
@@ -66,7 +61,6 @@ def main() -> None:
 
 
 def measure(config: Path) -> dict[str, float]:
-    """The figures of one run in a process of its own."""
     done = subprocess.run(
         [sys.executable, __file__, "--run", str(config)],
         check=True,
@@ -78,7 +72,6 @@ def measure(config: Path) -> dict[str, float]:
 
 
 def run(path: Path) -> dict[str, float]:
-    """Run a configuration: CPU seconds of asking and of the whole process, and its wall time."""
     started = time.perf_counter()
     from coldrun.tasks.judge.land_judgement import finish_run
     from coldrun.tasks.run.prepare import load_evaluation
@@ -95,7 +88,6 @@ def run(path: Path) -> dict[str, float]:
 
 
 def pick(repository: Path, tasks: int) -> str:
-    """A base with four times as many tasks after it, as `try` looks for."""
     from coldrun.tasks.config import PanelConfig
     from coldrun.tasks.lib.git.repository import Repository
     from coldrun.tasks.mine.pick_base import pick_base
@@ -105,7 +97,6 @@ def pick(repository: Path, tasks: int) -> str:
 
 
 def freeze(config: Path, repository: Path, base: str, tasks: int) -> Path:
-    """Write the configuration and freeze its panel."""
     config.write_text(PANEL.format(repo=repository, base=base, tasks=tasks))
     root = Path(__file__).resolve().parent.parent
     subprocess.run(
@@ -118,7 +109,6 @@ def freeze(config: Path, repository: Path, base: str, tasks: int) -> Path:
 
 
 def generate(path: Path, commits: int) -> Path:
-    """A repository whose commits change three files each and say which words they are about."""
     source = random.Random(0)
     vocabulary = ["".join(source.choices("abcdefghijklmnop", k=7)) for _ in range(20_000)]
     path.mkdir()
@@ -133,7 +123,6 @@ def generate(path: Path, commits: int) -> Path:
 
 
 def edit_file(target: Path, source: random.Random, vocabulary: list[str]) -> None:
-    """Replace one line in twenty, as a commit does."""
     lines = target.read_text().splitlines()
     for index in source.sample(range(len(lines)), len(lines) // 20):
         lines[index] = " = ".join(source.sample(vocabulary, 8))

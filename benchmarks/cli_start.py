@@ -27,7 +27,6 @@ PROGRAMS = {
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--repeats", type=int, default=15)
     repeats = parser.parse_args().repeats
@@ -47,7 +46,6 @@ def main() -> None:
 
 
 def cpu_seconds_of(program: str) -> float:
-    """User and system seconds of `program --help` in a fresh interpreter."""
     before = os.times()
     subprocess.run(
         [sys.executable, "-c", program, "--help"],

@@ -24,7 +24,6 @@ from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_r
 
 
 def main() -> None:
-    """Time both and print the figures per answer."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=2000)
     answers = parser.parse_args().answers
@@ -41,7 +40,6 @@ def main() -> None:
 
 
 def time_coldrun(answers: int) -> tuple[float, float]:
-    """Seconds of a whole run without an orchestrator, and of its asking alone."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         evaluation = make_evaluation(folder, PANEL + INSTANT, answers)
@@ -58,7 +56,6 @@ def time_coldrun(answers: int) -> tuple[float, float]:
 
 
 def time_inspect(answers: int) -> float:
-    """Seconds of an inspect_ai evaluation of as many samples on its mock model."""
     from inspect_ai import Task, eval  # noqa: A004 - the peer's own name
     from inspect_ai.dataset import Sample
     from inspect_ai.model import ModelOutput, ModelUsage, get_model

@@ -1,15 +1,11 @@
 """Simulate the gate: how often it is fooled, and how often it sees what is there.
 
-False positives: 2,000 panels of 71 tasks answered by candidates that know nothing of the question,
-in two kinds, each through the whole gate (every null, the permuted one included).
-  `popular`  answers five files drawn by how common they are as gold
-  `as_good`  hits each task by chance, as often as the best constant answer does on all tasks
-A third kind, `paired`, is the harshest: a candidate against one opponent of the same true rate.
-Power: panels of 71 tasks with true chances to go up and down, against the exact figure.
-
     uv run python benchmarks/gate_simulation.py
 
-Exits 1 when a false-positive rate exceeds 2.5 % or power is more than 2 points off.
+False positives: panels answered by candidates that know nothing of the question. `popular` answers
+five files drawn by how common they are as gold; `as_good` hits each task by chance, as often as the
+best constant answer; `paired` is against one opponent of the same true rate. Power: against the
+exact figure. Exits 1 when a false-positive rate exceeds 2.5 % or power is over 2 points off.
 """
 
 from __future__ import annotations
@@ -39,14 +35,12 @@ Vector = NDArray[np.float64]
 
 
 def popularity() -> Vector:
-    """Give the chance of each file to be gold: a few are changed often, most seldom."""
     weights = 1.0 / (np.arange(FILES) + 8.0)
     chances: Vector = weights / weights.sum()
     return chances
 
 
 def draw_panel(generator: Generator, chances: Vector) -> list[Task]:
-    """Draw tasks of one gold file each."""
     gold = generator.choice(FILES, size=TASKS, p=chances)
     return [
         Task(id=f"t{number}", query="", answer="ranking", gold=(GoldItem(item=ITEMS[place]),))
@@ -57,7 +51,6 @@ def draw_panel(generator: Generator, chances: Vector) -> list[Task]:
 def answer_by_popularity(
     generator: Generator, tasks: list[Task], chances: Vector
 ) -> dict[str, list[str]]:
-    """Answer each task with five files drawn by popularity."""
     # the largest of log(weight) + Gumbel noise are a weighted draw without replacement
     keys = np.log(chances) + generator.gumbel(size=(len(tasks), FILES))
     chosen = np.argsort(-keys, axis=1)[:, :K]
@@ -69,7 +62,6 @@ def answer_by_popularity(
 def answer_as_good(
     generator: Generator, tasks: list[Task], chances: Vector
 ) -> dict[str, list[str]]:
-    """Hit by chance, as often as the five most popular files are right on all possible tasks."""
     rate = float(np.sort(chances)[-K:].sum())
     answers = answer_by_popularity(generator, tasks, chances)
     for task in tasks:
@@ -81,7 +73,6 @@ def answer_as_good(
 
 
 def judge_panel(tasks: list[Task], answers: dict[str, list[str]]) -> bool:
-    """Say whether the whole gate lets the candidate through."""
     scores = np.array([MEASURE.score(answers[t.id], t.gold_grades) or 0.0 for t in tasks])
     ground = NullGround(corpus_items=FILES, change_counts={})
     nulls = measure_nulls(tasks, MEASURE, primary=MEASURE, k=K, ground=ground)
@@ -93,13 +84,11 @@ def judge_panel(tasks: list[Task], answers: dict[str, list[str]]) -> bool:
 
 
 def judge_pair(first: Vector, second: Vector) -> bool:
-    """Say whether the gate lets a candidate through against a single opponent."""
     pairs = pair_scores(first, {"null": ("null", second)}, seed=0)
     return judge_gate(pairs, tasks=len(first), margin_tasks=1)[0] == "beats_nulls"
 
 
 def simulate_false_positives(seed: int) -> dict[str, float]:
-    """Count how often each kind of ignorant candidate passes."""
     generator = np.random.default_rng(seed)
     chances = popularity()
     passed = {"popular": 0, "as_good": 0, "paired": 0}
@@ -113,7 +102,6 @@ def simulate_false_positives(seed: int) -> dict[str, float]:
 
 
 def simulate_power(generator: Generator, p_up: float, p_down: float) -> float:
-    """Give the share of panels with these true chances that the gate lets through."""
     passed = 0
     for draws in generator.random((POWER_PANELS, TASKS)):
         up, down = draws < p_up, draws > 1 - p_down
@@ -123,7 +111,6 @@ def simulate_power(generator: Generator, p_up: float, p_down: float) -> float:
 
 
 def main() -> int:
-    """Print the rates beside their limits."""
     start = time.perf_counter()
     is_good = True
     tasks = draw_panel(np.random.default_rng(0), popularity())

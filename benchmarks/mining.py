@@ -35,7 +35,6 @@ SAMPLE_SIZE = 100
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", nargs="?", type=Path)
     parser.add_argument("--repeats", type=int, default=9)
@@ -50,7 +49,6 @@ def main() -> None:
 
 
 def measure_commit_files(path: Path, repeats: int) -> None:
-    """Mining against the log of the same range."""
     repository = Repository.open(path)
     head = repository.resolve("HEAD")
     chain = tuple(repository.stream_log([head.commit], first_parent=True))
@@ -93,7 +91,6 @@ def measure_commit_files(path: Path, repeats: int) -> None:
 
 
 def row_pydriller(path: Path, span: str, commits: int, log_seconds: float) -> None:
-    """The peer, on the newest commits only and scaled up, because it is slow."""
     try:
         from pydriller import Git
     except ImportError:
@@ -110,7 +107,6 @@ def row_pydriller(path: Path, span: str, commits: int, log_seconds: float) -> No
 
 
 def measure_tickets(folder: Path) -> None:
-    """Thirty repositories with 100,000 commits between them."""
     for at in range(30):
         generate(folder / f"repo-{at:02}", 3334, at, files=20, ticket_count=20_000)
     paths = sorted(folder.iterdir())
@@ -149,14 +145,12 @@ def alternate(functions: Sequence[Callable[[], None]], repeats: int) -> list[flo
 
 
 def row(name: str, seconds: float, reference: float, goal: str = "") -> None:
-    """One line of the table."""
     print(f"{name:28}{seconds:8.3f} s {seconds / reference:8.2f} x  {goal}")
 
 
 def generate(
     path: Path, commits: int, seed: int, *, files: int = 1200, ticket_count: int = 2000
 ) -> Path:
-    """A repository with edits, additions, removals, renames and merges."""
     chance = random.Random(seed)
     path.mkdir(parents=True)
     git(path, "init", "-q", "-b", "main")
@@ -199,7 +193,6 @@ WORDS = ("parser", "option", "widget", "cache", "index", "session", "prompt", "s
 
 
 def lines(chance: random.Random, at: int) -> list[str]:
-    """The lines of a new file."""
     return [f"{chance.choice(WORDS)}_{at} = {line}" for line in range(30)]
 
 

@@ -2,10 +2,8 @@
 
     python benchmarks/orchestration.py [--answers N] [--repeats N]
 
-An arm that answers at once is asked N questions: through the flow, on a Prefect server that is
-started for it, and through `execute_locally`, which drives the same shards from a thread pool.
-Both start a run, write a capture for every answer, land all tables and analyse the run. Goal: at
-most 2 ms for each answer at 5,000 answers, all included.
+An arm that answers at once is asked through the flow, on a Prefect server that is started for it,
+and from a thread pool. Goal: at most 2 ms for each answer at 5,000 answers, all included.
 """
 
 from __future__ import annotations
@@ -49,11 +47,9 @@ class Instant:
     start: SessionStart = field(default_factory=SessionStart)
 
     def ask(self, question: Question) -> Reply:
-        """Answer."""
         return Reply(status="answered", raw='{"type":"answer","items":[{"path":"item-0"}]}')
 
     def close(self) -> SessionEnd:
-        """Nothing is left behind."""
         return SessionEnd()
 
     def abort(self) -> None:
@@ -61,7 +57,6 @@ class Instant:
 
 
 def main() -> None:
-    """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--answers", type=int, default=5000)
     parser.add_argument("--repeats", type=int, default=3)
@@ -94,13 +89,11 @@ def main() -> None:
 
 
 def answer_at_once(started: StartedRun) -> None:
-    """Put sessions of this process in the place of the arm's own."""
     run = started.run
     run.arms = tuple(replace(arm, open_session=lambda *_: Instant()) for arm in run.arms)
 
 
 def run_plainly(evaluation: Evaluation, request: RunRequest) -> None:
-    """The same without Prefect, each part timed."""
     started = start_run(evaluation, request, point=None)
     answer_at_once(started)
     execute_locally(started, concurrency=evaluation.config.run.concurrency)
@@ -115,14 +108,12 @@ class Seconds(NamedTuple):
 
 
 def measure(call: Callable[[], None]) -> Seconds:
-    """Seconds of a call."""
     wall, cpu = time.perf_counter(), time.process_time()
     call()
     return Seconds(time.perf_counter() - wall, time.process_time() - cpu)
 
 
 def print_figures(answers: int, *, flow: list[Seconds], plain: list[Seconds]) -> None:
-    """The medians, for each answer and as a ratio. A busy machine slows the wall alone."""
     print(f"{answers} answers, medians of {len(flow)}, starting, landing and analysis included:")
     medians = {}
     for name, found in (("through the flow", flow), ("plain thread pool", plain)):

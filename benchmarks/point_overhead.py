@@ -3,13 +3,8 @@
     uv run python benchmarks/point_overhead.py
     uv run --with asv --with virtualenv python benchmarks/point_overhead.py     with the peer
 
-The product answers at once and needs no set-up, so all that is left is overhead: check out a commit
-alone and verify it, start a session, ask twelve questions, store, land and analyse the answers.
-coldrun runs its backfill flow on a Prefect server, whose start is left out. asv runs a benchmark
-that does nothing over the same commits, twice: with its own build and installation of the product,
-and with both commands empty; making its environment is left out.
-
-Goal: at most 0.5 s for a point. Exits 1 when it takes longer.
+The product answers at once and needs no set-up. asv runs a benchmark that does nothing over the
+same commits, with its own build and without one. Exits 1 beyond 0.5 s for a point.
 """
 
 from __future__ import annotations
@@ -66,7 +61,6 @@ def track_answer():
 
 
 def main() -> None:
-    """Time both and print seconds per point."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--points", type=int, default=12)
     points = parser.parse_args().points
@@ -91,7 +85,6 @@ def main() -> None:
 
 
 def make_product(path: Path, commits: int) -> list[str]:
-    """A repository whose every commit is another product that answers at once."""
     (path / "instant").mkdir(parents=True)
     (path / "pyproject.toml").write_text(PROJECT)
     git(path, "init", "--quiet", "--initial-branch=main")
@@ -104,7 +97,6 @@ def make_product(path: Path, commits: int) -> list[str]:
 
 
 def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
-    """Seconds, and seconds of CPU, for each measured point on a running Prefect server."""
     evaluation = make_evaluation(root, PANEL + PRODUCT + INSTANT, 12)
     repository = open_product(evaluation)
     os.environ["COLDRUN_STATE"] = str(root / "state")  # not the server of the user
@@ -143,7 +135,6 @@ def time_coldrun(root: Path, commits: list[str]) -> tuple[float, float]:
 
 
 def time_asv(root: Path, name: str, commands: dict[str, list[str]]) -> float:
-    """Seconds for each commit of `asv run`, its environment made before."""
     folder = root / f"asv-{name.replace(' ', '-')}"
     (folder / "benchmarks").mkdir(parents=True)
     (folder / "benchmarks" / "__init__.py").write_text("")
@@ -167,7 +158,6 @@ def time_asv(root: Path, name: str, commands: dict[str, list[str]]) -> float:
 
 
 def run_asv(folder: Path, *arguments: str) -> None:
-    """Run asv, and show what it said when it failed."""
     done = subprocess.run(
         [sys.executable, "-m", "asv", *arguments],
         cwd=folder,

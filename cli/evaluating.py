@@ -81,7 +81,7 @@ def evaluate_and_report(
             )
 
     def here() -> None:
-        from coldrun.tasks.judge.run_here import run_here
+        from coldrun.tasks.judge.land_judgement import run_here
 
         run_here(evaluation, replace(request, run_id=run_id), revision)  # or what is left of it
 

@@ -202,7 +202,7 @@ def _evaluator(
                 answer(run_id)
 
         def here() -> None:
-            from coldrun.tasks.judge.run_here import answer_here
+            from coldrun.tasks.judge.land_judgement import answer_here
 
             answer_here(start())
 

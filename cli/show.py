@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +54,18 @@ def command(
     --misses, misses are counted by class: abstained, gold below the cut by band of ranks, not
     retrieved, the tool's own failures.
     """
-    from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
+    from coldrun.tasks.judge.answer_rows import (
+        count_arm_misses,
+        discrimination_values,
+        list_answers,
+    )
     from coldrun.tasks.judge.load_run import load_record
-    from coldrun.tasks.judge.pilot import discrimination_lines, discrimination_values
-    from coldrun.tasks.report.answer_document import answer_blocks, answers_title, miss_lines
+    from coldrun.tasks.report.answer_document import (
+        answer_blocks,
+        answers_title,
+        discrimination_lines,
+        miss_lines,
+    )
     from coldrun.tasks.report.document import Block, lines
 
     record = load_record(warehouse, run)
@@ -73,7 +82,7 @@ def command(
             "run_id": record.manifest.run_id,
             "primary": primary,
             "misses": count_arm_misses(rows),
-            "answers": [row.to_values() for row in chosen],
+            "answers": [asdict(row) for row in chosen],
         }
     outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     outputs.show(document, values)

@@ -204,7 +204,7 @@ def _call_flow(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -
 
 def _run_here(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -> None:
     from coldrun.tasks.freeze.write_panel import freeze_mined
-    from coldrun.tasks.judge.run_here import run_here
+    from coldrun.tasks.judge.land_judgement import run_here
     from coldrun.tasks.mine.mined_file import mine_to_file
     from coldrun.tasks.run.prepare import load_evaluation
     from coldrun.tasks.run.run_lifecycle import RunRequest

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from coldrun.tasks.judge.cost_model import Part
 from coldrun.tasks.judge.evidence import Evidence, Verdict
-from coldrun.tasks.judge.gate_model import MeasurePart, Part
-from coldrun.tasks.judge.report_model import Counts, PanelPart, PointPart
+from coldrun.tasks.judge.report_model import Counts, MeasurePart, PanelPart, PointPart
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.stats.decomposition import Change, StepStatus, SumCheck
 from coldrun.tasks.stats.noise import Drift, PooledFloor

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from coldrun.tasks.judge.land_judgement import run_here
 from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.judge.run_here import run_here
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest

@@ -15,7 +15,7 @@ from coldrun.tasks.history.commits import list_named
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
 from coldrun.tasks.history.history_points import score_parts
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
-from coldrun.tasks.judge.gate_model import Part
+from coldrun.tasks.judge.cost_model import Part
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
 from coldrun.tasks.lib.git.repository import Repository

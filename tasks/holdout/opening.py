@@ -11,7 +11,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -385,4 +385,4 @@ def _finish(
 
 def _rows(warehouse: Path, run_id: str) -> tuple[dict[str, Any], ...]:
     record = load_record(warehouse, run_id)
-    return tuple(row.to_values() for row in list_answers(record))
+    return tuple(asdict(row) for row in list_answers(record))

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from coldrun.tasks.holdout.openings import Opening, opening_words
-from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.judge.report_model import ArmPart, BarPart, GatePart, MeasurePart, Report
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words
 from coldrun.tasks.report.document import Block, Heading, Line, Paragraph, Table, lines

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from statistics import fmean
 from typing import Any
 
 from coldrun.tasks.config import ArmConfig, Config
+from coldrun.tasks.freeze.panel_size import Discrimination, describe_discrimination
 from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
-from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
+from coldrun.tasks.judge.score_table import read_answer, score_answer
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.measures.definition import find_first_rank
+from coldrun.tasks.stats.power import minimum_detectable_effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +46,6 @@ class AnswerRow:
     names_gold: bool
     reason: str | None
 
-    def to_values(self) -> dict[str, Any]:
-        """The row as JSON values."""
-        return asdict(self)
-
 
 def list_answers(
     record: RunRecord,
@@ -54,11 +53,7 @@ def list_answers(
     arm: str | None = None,
     task_id: str | None = None,
 ) -> list[AnswerRow]:
-    """Every planned answer of a run, by task in panel order, then by arm as configured.
-
-    Raises:
-        UsageError: The run has no such arm or task.
-    """
+    """Every planned answer of a run, by task in panel order, then by arm as configured."""
     config = record.manifest.config
     arms = [found for found in config.arms if arm in (None, found.name)]
     tasks = [task for task in record.tasks if task_id is None or task.id.startswith(task_id)]
@@ -107,13 +102,15 @@ def _row(
     answered = None
     if capture is not None:
         answered = read_answer(capture, arm, config.panel.answer_kind)
-    miss = classify_miss(answered, task, measure)
     items = () if answered is None else answered.items
+    status = "missing" if capture is None else capture.reply.status
+    if answered is not None and answered.is_infra:
+        status = "infra"
     return AnswerRow(
         task_id=task.id,
         arm=arm.name,
         trial=trial,
-        status=_status(capture, answered),
+        status=status,
         evidence=None if capture is None else capture.evidence,
         query=task.query,
         date=task.date,
@@ -121,13 +118,31 @@ def _row(
         items=items,
         first_gold=find_first_rank(items, set(task.shape)),
         score=score_answer(answered, task, measure),
-        miss=None if miss is None else miss.label,
+        miss=classify_miss(answered, task, measure),
         names_gold=names_gold(task),
         reason=capture.reply.reason if capture is not None else None,
     )
 
 
-def _status(capture: Capture | None, answered: Answered | None) -> str:
-    if capture is None or answered is None:
-        return "missing"
-    return "infra" if answered.is_infra else capture.reply.status
+SOLVED = 0.5
+"""A trial solves a task that it did not miss, or with this much of its score; a task is solved
+when at least half of its trials solve it."""
+
+
+def discriminate(rows: Sequence[AnswerRow]) -> Discrimination:
+    """Sort the tasks of a run by which of its arms solved them."""
+    solved: dict[str, dict[str, list[bool]]] = defaultdict(lambda: defaultdict(list))
+    for row in rows:
+        solved[row.arm][row.task_id].append(row.miss is None or row.score >= SOLVED)
+    return describe_discrimination(
+        {
+            arm: {task: fmean(values) >= SOLVED for task, values in by_task.items()}
+            for arm, by_task in solved.items()
+        }
+    )
+
+
+def discrimination_values(rows: Sequence[AnswerRow]) -> dict[str, Any]:
+    """The same as JSON values, with the smallest detectable effect."""
+    found = discriminate(rows)
+    return {**asdict(found), "mde_tasks": minimum_detectable_effect(found.tasks)}

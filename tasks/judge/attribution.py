@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.config import ArmConfig, ProcessArm
 from coldrun.tasks.config.ablation import find_differences
-from coldrun.tasks.judge.attribution_model import (
+from coldrun.tasks.judge.report_model import (
     AblationPart,
     EffectPart,
     UsagePart,
@@ -19,13 +18,12 @@ from coldrun.tasks.judge.attribution_model import (
 )
 from coldrun.tasks.judge.retries import is_retried
 from coldrun.tasks.judge.score_table import ScoredArm
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.intervals import paired_interval, without_dust
 from coldrun.tasks.stats.paired import adjust_holm, sign_flip_p
-
-FloatArray = NDArray[np.float64]
 
 SECOND_CALL = "second call"
 RETRY_FACTORS = ("retry", "retries")
@@ -44,14 +42,7 @@ class Attribution:
 def attribute(
     record: RunRecord, arms: Sequence[ScoredArm], *, is_measurement: bool, seed: int
 ) -> Attribution:
-    """Describe all declared ablations and components, in the order of the configuration.
-
-    Args:
-        record: The run.
-        arms: Its arms with their scores.
-        is_measurement: Whether the answers may be compared; uses are counted anyway.
-        seed: Of the bootstrap and the sign flips.
-    """
+    """Describe all declared ablations and components, in the order of the configuration."""
     by_name = {arm.config.name: arm for arm in arms}
     ablations = [
         _ablation(record, arm, by_name[arm.config.ablation_of], is_measurement, seed)
@@ -63,45 +54,30 @@ def attribute(
         for arm in arms
         if component_of(arm.config) is not None
     ]
-    return _adjust(ablations, usage)
-
-
-def _adjust(ablations: Sequence[AblationPart], usage: Sequence[UsagePart]) -> Attribution:
     printed = [part.effects for part in ablations]
     printed += [other.effects for part in usage for other in part.against]
-    adjusted = iter(adjust_holm([p for effects in printed for p in _tested(effects)]))
-
-    def adjust(effects: Sequence[EffectPart]) -> list[EffectPart]:
-        return [
+    tested = [effect.p for effects in printed for effect in effects if effect.p is not None]
+    adjusted = iter(adjust_holm(tested))
+    for effects in printed:
+        effects[:] = [
             effect.model_copy(update={"holm_p": None if effect.p is None else next(adjusted)})
             for effect in effects
         ]
-
-    return Attribution(
-        ablations=[part.model_copy(update={"effects": adjust(part.effects)}) for part in ablations],
-        usage=[
-            part.model_copy(
-                update={
-                    "against": [
-                        other.model_copy(update={"effects": adjust(other.effects)})
-                        for other in part.against
-                    ]
-                }
-            )
-            for part in usage
-        ],
-    )
+    return Attribution(ablations=ablations, usage=usage)
 
 
 def _ablation(
     record: RunRecord, arm: ScoredArm, full: ScoredArm, is_measurement: bool, seed: int
 ) -> AblationPart:
     factors = find_differences(arm.config, full.config)
-    component, is_used = _use_of(full.config, factors)
+    # a retry was used where there was a second call, else what the whole arm declares
+    is_retry = any(factor in RETRY_FACTORS for factor in factors)
+    component = SECOND_CALL if is_retry else component_of(full.config)
     effects: list[EffectPart] = []
     if is_measurement and arm.is_comparable and full.is_comparable:
         effects.append(describe_effect("all", full.scores, arm.scores, seed=seed))
-        if is_used is not None:
+        if component is not None:
+            is_used = is_retried if is_retry else _uses(component)
             used = used_tasks(record, full.captures, is_used)
             effects += _split(full, arm, used, seed)
     return AblationPart(
@@ -166,21 +142,11 @@ def component_of(config: ArmConfig) -> str | None:
 def _split(
     before: ScoredArm, after: ScoredArm, used: Sequence[bool], seed: int
 ) -> list[EffectPart]:
-    """The effect on the tasks in which a component was used, and on the others."""
     is_used = np.asarray(used, dtype=bool)
     return [
         describe_effect("used", before.scores[is_used], after.scores[is_used], seed=seed),
         describe_effect("unused", before.scores[~is_used], after.scores[~is_used], seed=seed),
     ]
-
-
-def _use_of(full: ArmConfig, factors: Sequence[str]) -> tuple[str | None, IsUsed | None]:
-    """What shows a use of the removed thing: for a retry the second call, else an event of the
-    component that the whole arm declares."""
-    if any(factor in RETRY_FACTORS for factor in factors):
-        return SECOND_CALL, is_retried
-    component = component_of(full)
-    return component, None if component is None else _uses(component)
 
 
 def _uses(component: str) -> IsUsed:
@@ -207,10 +173,6 @@ def usage_warnings(usage: Iterable[UsagePart]) -> Iterator[str]:
             )
 
 
-def _tested(effects: Iterable[EffectPart]) -> Iterator[float]:
-    return (effect.p for effect in effects if effect.p is not None)
-
-
 def used_tasks(
     record: RunRecord, captures: Iterable[Capture], is_used: Callable[[Capture], bool]
 ) -> list[bool]:
@@ -222,11 +184,7 @@ def used_tasks(
 def describe_effect(
     tasks: Literal["all", "used", "unused"], before: FloatArray, after: FloatArray, *, seed: int
 ) -> EffectPart:
-    """Describe the paired change from `before` to `after`, scores of shape (tasks,).
-
-    Raises:
-        ValueError: They are not of the same tasks.
-    """
+    """Describe the paired change from `before` to `after`, scores of shape (tasks,)."""
     if before.shape != after.shape:
         raise ValueError(f"paired arms need the same tasks: {before.size}, {after.size}")
     differences = without_dust(after - before)

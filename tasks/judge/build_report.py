@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from coldrun.tasks.config import PricesConfig
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.judge.attribution import attribute, usage_warnings
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.costs import build_costs
 from coldrun.tasks.judge.misses import misses_of_arm
 from coldrun.tasks.judge.report_model import (
@@ -25,8 +26,9 @@ from coldrun.tasks.judge.score_table import METHOD_VERSION, ArmAnswers, ScoredAr
 from coldrun.tasks.judge.strata import split_by_strata, weight_to_production
 from coldrun.tasks.judge.warnings import changes_after_the_fact, collect_warnings
 from coldrun.tasks.run.capture import Capture
-from coldrun.tasks.run.manifest import Manifest
 from coldrun.tasks.run.run_record import RunRecord
+
+SPANS = ("startup_seconds", "indexing_seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,10 +74,22 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
             **_count_captures(record.captures),
         ),
         panel=_panel(record),
-        point=_point(manifest),
+        point=None if manifest.point is None else pick(PointPart, manifest.point),
         environment=manifest.environment,
         primary=config.primary,
-        arms=[*_null_parts(analysis, len(record.tasks)), *arm_parts],
+        arms=[
+            *(
+                ArmPart(
+                    name=name,
+                    role="null",
+                    kind=name.partition(":")[0],
+                    n=len(record.tasks),
+                    measures=measures,
+                )
+                for name, measures in analysis.nulls.items()
+            ),
+            *arm_parts,
+        ],
         gates=list(analysis.gates),
         bars=list(analysis.bars),
         warnings=[
@@ -107,7 +121,6 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
 
 
 def _scored(arm: ArmAnswers, primary: str, analysis: RunAnalysis) -> ScoredArm:
-    """An arm as its costs are described: the answers that were planned, with their scores."""
     floor = analysis.repeats[arm.name].floor
     return ScoredArm(
         config=arm.config,
@@ -140,11 +153,7 @@ def _panel(record: RunRecord) -> PanelPart:
         candidates=locked["candidates"],
         solvable=locked["solvable"],
         drops=locked["drops"],
-        distribution=DistributionPart(
-            shapes=distribution.shapes,
-            top_share=distribution.top_share,
-            effective_shapes=distribution.effective_shapes,
-        ),
+        distribution=pick(DistributionPart, distribution),
         kind=manifest.config.panel.kind,
         names_gold_share=distribution.names_gold_share,
         uses=[use.model_dump(mode="json") for use in manifest.config.panel.used_for],
@@ -152,33 +161,11 @@ def _panel(record: RunRecord) -> PanelPart:
     )
 
 
-def _point(manifest: Manifest) -> PointPart | None:
-    point = manifest.point
-    if point is None:
-        return None
-    return PointPart(
-        repo=point.repo,
-        commit=point.commit,
-        tree=point.tree,
-        is_dirty=point.is_dirty,
-        setup_commit=point.setup_commit,
-    )
-
-
-def _null_parts(analysis: RunAnalysis, tasks: int) -> Iterator[ArmPart]:
-    for name, measures in analysis.nulls.items():
-        yield ArmPart(
-            name=name,
-            role="null",
-            kind=name.partition(":")[0],
-            n=tasks,
-            measures=measures,
-        )
-
-
 def _arm_part(arm: ArmAnswers, record: RunRecord, analysis: RunAnalysis) -> ArmPart:
     sessions = [session for session in record.sessions if session["arm"] == arm.name]
     repeats = analysis.repeats[arm.name]
+    replayed = [capture for capture in arm.captures if capture.evidence == "replayed"]
+    spans = {name: sum(s[name] or 0.0 for s in sessions) if sessions else None for name in SPANS}
     return ArmPart(
         name=arm.name,
         role=arm.config.role,
@@ -189,33 +176,22 @@ def _arm_part(arm: ArmAnswers, record: RunRecord, analysis: RunAnalysis) -> ArmP
         infra=arm.infra,
         **_count_captures(arm.captures),
         answer_seconds=arm.mean_seconds,
-        startup_seconds=_sum_of(sessions, "startup_seconds"),
-        indexing_seconds=_sum_of(sessions, "indexing_seconds"),
+        startup_seconds=spans["startup_seconds"],
+        indexing_seconds=spans["indexing_seconds"],
         is_withheld=arm.name in analysis.withheld,
         stability=repeats.stability,
         misses=misses_of_arm(arm, record.tasks, primary=record.manifest.config.primary),
-        replayed_from=sorted(
-            {
-                capture.source_run_id
-                for capture in arm.captures
-                if capture.evidence == "replayed" and capture.source_run_id
-            }
-        ),
+        replayed_from=sorted({c.source_run_id for c in replayed if c.source_run_id}),
         budgets=repeats.budgets,
     )
-
-
-def _sum_of(sessions: Sequence[Mapping[str, Any]], name: str) -> float | None:
-    return sum(session[name] or 0.0 for session in sessions) if sessions else None
 
 
 def _score_rows(record: RunRecord, analysis: RunAnalysis) -> Iterator[dict[str, Any]]:
     manifest, nothing = record.manifest, analysis.nothing
     arms = {arm.name: arm for arm in manifest.config.arms}
-    evidence = {
-        arm.name: _arm_evidence([c for c in record.captures if c.arm == arm.name])
-        for arm in manifest.config.arms
-    }
+    kinds: dict[str, set[str]] = defaultdict(set)
+    for capture in record.captures:
+        kinds[capture.arm].add(capture.evidence)
     point = manifest.point
     for row in analysis.scores.iter_rows(named=True):
         name = row["arm"]
@@ -228,12 +204,7 @@ def _score_rows(record: RunRecord, analysis: RunAnalysis) -> Iterator[dict[str, 
             "role": arms[name].role,
             "kind": arms[name].kind,
             "n": len(record.tasks),
-            "evidence": evidence[name],
+            "evidence": "mixed" if len(kinds[name]) > 1 else next(iter(kinds[name]), "missing"),
             "measured_nothing": name in nothing,
             "method_version": METHOD_VERSION,
         }
-
-
-def _arm_evidence(captures: Sequence[Capture]) -> str:
-    kinds = {capture.evidence for capture in captures}
-    return "mixed" if len(kinds) > 1 else next(iter(kinds), "missing")

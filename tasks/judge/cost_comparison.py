@@ -1,8 +1,7 @@
 """Configurations by accuracy and cost: paired differences on both axes, and who is efficient.
 
-Every interval is over one shared draw of tasks (counts of ups and downs have Bonett–Price, as in
-the gate's table), and simultaneous over the rivals of one arm, so that one with many rivals is not
-dropped by chance. The order is claimed where the intervals support it, and nowhere else.
+Every interval is over one shared draw of tasks, and simultaneous over the rivals of one arm, so
+that one with many rivals is not dropped by chance.
 
 Source: Kapoor et al. 2024 (arXiv:2407.01502).
 """
@@ -15,21 +14,20 @@ from itertools import combinations
 from math import inf, isfinite
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.judge.cost_model import CostPairPart, LatencyPart
-from coldrun.tasks.stats.intervals import Interval, mean_intervals, paired_interval
-from coldrun.tasks.stats.latency import compare_latency
-from coldrun.tasks.stats.pareto import (
+from coldrun.tasks.lib.arrays import FloatArray
+from coldrun.tasks.stats.cost_axis import (
     Dominance,
+    RatioDifference,
     Standing,
+    compare_cost_ratios,
+    compare_latency,
     judge_dominance,
     mark_points,
     share_on_frontier,
 )
-from coldrun.tasks.stats.ratios import RatioDifference, compare_cost_ratios
-
-FloatArray = NDArray[np.float64]
+from coldrun.tasks.stats.intervals import Interval, mean_intervals, paired_interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +69,10 @@ def compare_costs(
     margin_tasks: float = 1.0,
     seed: int,
 ) -> CostComparison | None:
-    """Compare every two configurations.
+    """Compare every two configurations, costs in one unit; None with fewer than two.
 
-    Args:
-        arms: On the same tasks in the same order, costs in one unit, in the configuration's order.
-        judged: Names that come first in a pair; of others the later one comes first.
-        margin_tasks: By how many tasks an arm may be worse and still count as good; at least one,
-            and at least the noise of both.
-        seed: Of the resampling.
-
-    Returns:
-        None with fewer than two arms.
+    Names in `judged` come first in a pair; of others the later one does. An arm may be worse by
+    `margin_tasks`, at least one and at least the noise of both, and still count as good.
     """
     if len(arms) < 2:
         return None
@@ -99,7 +90,11 @@ def compare_costs(
     pairs, verdicts = [], {}
     for (first, second), cost, ratio in zip(ordered, intervals, ratios, strict=True):
         accuracy = paired_interval(first.scores - second.scores, seed, confidence=confidence)
-        bounded = _bound_cost(first, second, cost)
+        # nothing bounds the cost of an arm that was silent, nor a difference of one task
+        bounded = Interval(
+            -inf if second.is_lower_bound or len(scores) == 1 else cost.low,
+            inf if first.is_lower_bound or len(scores) == 1 else cost.high,
+        )
         margin = max(1.0, margin_tasks, first.noise_tasks, second.noise_tasks) / len(scores)
         verdict = judge_dominance(accuracy, bounded, accuracy_margin=margin)
         verdicts[first.name, second.name] = verdict
@@ -115,15 +110,6 @@ def compare_costs(
         standings=mark_points(names, verdicts),
         on_frontier=dict(zip(names, shares, strict=is_known)),
         confidence=confidence,
-    )
-
-
-def _bound_cost(first: CostedArm, second: CostedArm, cost: Interval) -> Interval:
-    """The interval of a cost difference, open on each side on which nothing bounds it."""
-    is_alone = len(first.costs) == 1
-    return Interval(
-        -inf if second.is_lower_bound or is_alone else cost.low,
-        inf if first.is_lower_bound or is_alone else cost.high,
     )
 
 

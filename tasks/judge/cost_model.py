@@ -2,10 +2,26 @@
 
 from __future__ import annotations
 
-from coldrun.tasks.judge.gate_model import Part
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict
+
 from coldrun.tasks.lib.records import Role
-from coldrun.tasks.stats.latency import LatencyDifference
-from coldrun.tasks.stats.pareto import Dominance, Standing
+from coldrun.tasks.stats.cost_axis import Dominance, LatencyDifference, Standing
+
+
+class Part(BaseModel):
+    """A part of the report: frozen, strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, populate_by_name=True)
+
+
+P = TypeVar("P", bound=Part)
+
+
+def pick(part: type[P], values: object, **more: Any) -> P:
+    """Make a part from the attributes of the same names, and what they lack."""
+    return part(**{n: getattr(values, n) for n in part.model_fields if n not in more}, **more)
 
 
 class PricesPart(Part):

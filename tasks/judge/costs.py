@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.config import PricesConfig
 from coldrun.tasks.judge.cost_comparison import CostComparison, CostedArm, compare_costs
-from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart, PricesPart, RetryPart
+from coldrun.tasks.judge.cost_model import ArmCostPart, CostsPart, PricesPart, RetryPart, pick
 from coldrun.tasks.judge.retries import account_arm
 from coldrun.tasks.judge.score_table import ScoredArm
 from coldrun.tasks.judge.spending import Pricing, count_silent, count_tokens, sum_spent
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Attempt
 from coldrun.tasks.run.run_record import RunRecord
-from coldrun.tasks.stats.latency import quantile_seconds
+from coldrun.tasks.stats.cost_axis import describe_cost_ratio, quantile_seconds
 from coldrun.tasks.stats.measures import parse_measure
-from coldrun.tasks.stats.ratios import describe_cost_ratio
-
-FloatArray = NDArray[np.float64]
 
 TOKENS = "tokens"
 
@@ -34,18 +31,9 @@ def build_costs(
     prices: PricesConfig | None = None,
     seed: int,
 ) -> CostsPart | None:
-    """Describe what the arms of a run took.
+    """Describe what the arms of a run took; None when no arm reported tokens.
 
-    Args:
-        record: The run.
-        arms: Its arms, in the order of the configuration.
-        judged: The arms that get a verdict; they come first in a pair.
-        is_measurement: Whether the answers may be compared at all; the ledger is there anyway.
-        prices: Another snapshot than the run's own.
-        seed: Of the bootstrap.
-
-    Returns:
-        None when no arm reported tokens.
+    Names in `judged` come first in a pair; `prices` are others than the run's own.
     """
     if not any(arm.has_tokens for arm in arms):
         return None
@@ -60,7 +48,13 @@ def build_costs(
             return float(count_tokens(attempts))
         return float(pricing.price(attempts) or 0)
 
-    task_costs = {arm.config.name: _cost_per_task(record, arm, cost) for arm in known}
+    task_costs = {}
+    for arm in known:
+        spent: dict[str, list[Attempt]] = {task.id: [] for task in record.tasks}
+        for capture in arm.captures:
+            spent[capture.task_id] += capture.reply.attempts
+        each = [cost(attempts) / arm.trials for attempts in spent.values()]
+        task_costs[arm.config.name] = np.array(each, np.float64)
     compared = None
     if is_measurement:
         compared = compare_costs(
@@ -117,7 +111,6 @@ def build_costs(
 
 
 def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
-    """Reasons why some arms have no price; None when all have one."""
     gaps = [
         f"{arm.config.name}: {gap}" if pricing.snapshot else gap
         for arm in arms
@@ -129,18 +122,7 @@ def _find_reason(arms: Sequence[ScoredArm], pricing: Pricing) -> str | None:
     return "; ".join(dict.fromkeys(gaps)) or None
 
 
-def _cost_per_task(
-    record: RunRecord, arm: ScoredArm, cost: Callable[[Sequence[Attempt]], float]
-) -> FloatArray:
-    """What the answers to each task cost, trials averaged, in panel order; replayed ones too."""
-    spent: dict[str, list[Attempt]] = {task.id: [] for task in record.tasks}
-    for capture in arm.captures:
-        spent[capture.task_id] += capture.reply.attempts
-    return np.array([cost(attempts) / arm.trials for attempts in spent.values()], np.float64)
-
-
 def _seconds_per_task(arm: ScoredArm) -> dict[str, float]:
-    """The mean over executed answers of each task that has one."""
     seconds: dict[str, list[float]] = {}
     for capture in arm.captures:
         if capture.evidence == "executed" and not capture.is_infra:
@@ -192,11 +174,11 @@ def _prices_part(used: PricesConfig | None, own: PricesConfig | None) -> PricesP
         return None
     snapshot = used.snapshot
     is_repriced = own is None or own.digest != used.digest
-    return PricesPart(
+    return pick(
+        PricesPart,
+        snapshot,
         file=used.file,
         date=snapshot.date.isoformat(),
-        source=snapshot.source,
-        currency=snapshot.currency,
         digest=used.digest,
         is_repriced=is_repriced,
         replaces_digest=own.digest if is_repriced and own else None,

@@ -1,7 +1,6 @@
 """What a careful reader would doubt in a run: too good or too stable to be true. Pure.
 
-Each check gives a warning with its figures, or None. A warning is a question to the reader and
-changes no verdict. Equal scores alone raise none: a deterministic arm always repeats its own.
+A warning is a question to the reader and changes no verdict.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from statistics import median
 
-from coldrun.tasks.judge.gate_model import MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart
+from coldrun.tasks.judge.report_model import ArmPart, MeasurePart
 from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import EarlierRuns
@@ -76,17 +74,17 @@ def _doubt_constant(arm: ArmAnswers) -> Iterator[str]:
         yield f"{arm.name}: one and the same answer to all {len(given)} tasks asked"
 
 
-def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, float]:
+def _hits(measures: Mapping[str, MeasurePart]) -> dict[int, int]:
     found = {}
     for text, part in measures.items():
         measure = parse_measure(text)
         if measure.name == "hit" and measure.cutoff is not None and part.count is not None:
-            found[measure.cutoff] = float(part.count)
+            found[measure.cutoff] = part.count
     return found
 
 
 def _doubt_mrr(arm: ArmPart) -> Iterator[str | None]:
-    hits = {cutoff: int(count) for cutoff, count in _hits(arm.measures).items()}
+    hits = _hits(arm.measures)
     for text, part in arm.measures.items():
         measure = parse_measure(text)
         if measure.name == "mrr" and measure.cutoff is not None and hits:
@@ -94,11 +92,7 @@ def _doubt_mrr(arm: ArmPart) -> Iterator[str | None]:
 
 
 def check_monotone(name: str, hits: Mapping[int, float]) -> str | None:
-    """Question hits that fall as the cut-off grows.
-
-    Args:
-        hits: Tasks, or rates, by cut-off.
-    """
+    """Question hits that fall as the cut-off grows."""
     for (near, first), (deep, second) in pairwise(sorted(hits.items())):
         if first > second + 1e-12:
             return (
@@ -111,12 +105,7 @@ def check_monotone(name: str, hits: Mapping[int, float]) -> str | None:
 def check_mrr(
     name: str, mrr: float, *, cutoff: int, n: int, hits: Mapping[int, int], decimals: int = 12
 ) -> str | None:
-    """Question an MRR outside what the hits allow.
-
-    Args:
-        mrr: mrr@cutoff, rounded to `decimals`.
-        hits: Tasks with a hit by cut-off; only cut-offs up to `cutoff` bound it.
-    """
+    """Question an MRR, rounded to `decimals`, outside what the hits up to its cut-off allow."""
     usable = {depth: found for depth, found in hits.items() if depth <= cutoff}
     if not usable or check_monotone(name, usable) is not None:
         return None
@@ -132,12 +121,7 @@ def check_mrr(
 
 
 def check_jump(name: str, value: float, earlier: Sequence[float]) -> str | None:
-    """Question a change larger than any the arm has made before.
-
-    Args:
-        value: The new score, in the unit of `earlier`.
-        earlier: The arm's scores so far, oldest first; fewer than three say nothing.
-    """
+    """Question a change larger than any the arm has made before."""
     if len(earlier) < FEWEST_EARLIER:
         return None
     largest = max(abs(after - before) for before, after in pairwise(earlier))

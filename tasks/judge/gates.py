@@ -1,9 +1,8 @@
 """The one gate: a candidate against every null, paired by task, by exact and permutation tests.
 
 "Better than every null" is an intersection-union test, so each null is tested at the full level
-and nothing is corrected (Berger 1982). Intervals are printed beside the gate and never switched to.
-The commonest answer is taken from the very tasks that are scored, which favours the null: the gate
-errs towards saying less.
+and nothing is corrected (Berger 1982). The commonest answer is taken from the very tasks that are
+scored, which favours the null.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.config import BarConfig
 from coldrun.tasks.judge.evidence import Outcome
-from coldrun.tasks.judge.gate_model import AgainstPart, BarPart, GatePart, MeasurePart
+from coldrun.tasks.judge.report_model import AgainstPart, BarPart, GatePart, MeasurePart
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.plain_text import noun
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.stats.intervals import (
@@ -28,8 +27,6 @@ from coldrun.tasks.stats.intervals import (
 from coldrun.tasks.stats.measures import Measure, parse_measure
 from coldrun.tasks.stats.paired import GATE_ALPHA, adjust_holm, sign_flip_p
 from coldrun.tasks.stats.power import minimum_detectable_effect
-
-FloatArray = NDArray[np.float64]
 
 EXPECTATIONS = ("random", "permuted")
 """Nulls that score by expectation: fractions of a task, so no ups and downs."""
@@ -64,17 +61,7 @@ def summarise(
 def pair_scores(
     scores: FloatArray, others: Mapping[str, tuple[Role, FloatArray]], *, seed: int
 ) -> list[AgainstPart]:
-    """Pair a score vector with others of the same tasks.
-
-    Args:
-        scores: Shape (tasks,), trials averaged, missing tasks scored 0.
-        others: By name the role and the scores of each arm compared with, in the same order of
-            tasks.
-        seed: Of the sign flips and the bootstrap, where they are not exact.
-
-    Raises:
-        ValueError: The vectors differ in length, are empty or not finite.
-    """
+    """Pair a score vector with others of the same tasks, missing tasks scored 0."""
     for name, (_, vector) in others.items():
         if len(scores) != len(vector) or len(scores) == 0:
             raise ValueError(
@@ -119,20 +106,10 @@ def _describe_pair(
 def judge_gate(
     against: Sequence[AgainstPart], *, tasks: int, margin_tasks: float
 ) -> tuple[Outcome, str]:
-    """Judge a candidate by its pairings with every null.
+    """Judge a candidate by its pairings with every null; gives the reason too.
 
-    Args:
-        against: One per null.
-        tasks: Tasks of the panel.
-        margin_tasks: How many tasks better than each null counts as better; registered before.
-
-    Returns:
-        `measured_nothing` when it is not better than some null; `inconclusive` when it is better
-        than all, but by less than the margin or with p > 0.025 against some; else `beats_nulls`.
-        With the reason, naming the null that decides.
-
-    Raises:
-        ValueError: There is no null to compare with.
+    `measured_nothing` when it is not better than some null; `inconclusive` when it is better than
+    all, but by less than the margin or with p > 0.025 against some; else `beats_nulls`.
     """
     if not against:
         raise ValueError("a gate needs at least one null to compare with, got none")
@@ -166,18 +143,7 @@ def judge_candidate(
 ) -> GatePart:
     """Pair a candidate with every null, control and floor, and judge it.
 
-    Args:
-        arm: Its name.
-        scores: Its scores at the primary measure, shape (tasks,).
-        measure: The primary measure.
-        nulls: Score vectors of the nulls by name, in the order of the report; a null that another
-            candidate's answers made (`permuted:NAME`) is left out.
-        rivals: Roles and score vectors of the controls and floors by name.
-        margin_tasks: The registered margin.
-        seed: Derived from the panel hash.
-
-    Raises:
-        ValueError: There is no null, or the vectors differ in length.
+    A null that another candidate's answers made (`permuted:NAME`) is left out.
     """
     own: dict[str, tuple[Role, FloatArray]] = {
         name: ("null", vector)
@@ -217,14 +183,7 @@ def adjust_gates(gates: Sequence[GatePart]) -> tuple[GatePart, ...]:
 def judge_bar(
     bar: BarConfig, scores: FloatArray, known: Mapping[str, FloatArray], *, seed: int
 ) -> BarPart:
-    """Set an arm against a registered bar, by its score or by the interval's lower end.
-
-    Args:
-        bar: The bar, a rate or a margin over another arm.
-        scores: The arm's scores at the bar's measure, shape (tasks,).
-        known: The vectors of all nulls and arms at that measure.
-        seed: Of the bootstrap.
-    """
+    """Set an arm against a registered bar, by its score or by the interval's lower end."""
     if bar.against is None:
         at_least = bar.at_least or 0.0
         (part,) = summarise([scores], [parse_measure(bar.measure)], seed)

@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 from coldrun.tasks.judge.build_report import BuiltReport, build_report
 from coldrun.tasks.judge.load_run import load_report
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.watch import current_watch
-from coldrun.tasks.run.live_run import end_run, find_run
-from coldrun.tasks.run.run_lifecycle import StartedRun, collect_record, land_run
+from coldrun.tasks.run.live_run import end_run, find_run, keep_live
+from coldrun.tasks.run.prepare import Evaluation, prepare_evaluation_point
+from coldrun.tasks.run.run_lifecycle import (
+    RunRequest,
+    StartedRun,
+    collect_record,
+    execute_locally,
+    is_resumable,
+    land_run,
+    start_run,
+)
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.warehouse.writer import write_rows
 
 
 def finish_run(started: StartedRun) -> BuiltReport:
-    """End the sessions, land the answers, analyse them, land scores and summary.
-
-    Returns:
-        The report; of an interrupted run too, with what had finished.
-    """
+    """End the sessions, land the answers, judge them; an interrupted run too."""
     with started.held:
         land_run(started)
         return judge_run(started)
@@ -54,6 +60,7 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     built = build_report(record)
     report, manifest = built.report, record.manifest
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    values = {**manifest.to_values(), "invalid": list(record.invalid)}
     row = {
         "run_id": manifest.run_id,
         "name": manifest.name,
@@ -77,12 +84,33 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
         "replayed": report.counts.replayed,
         "resumed": report.counts.resumed,
         "infra": report.counts.infra,
-        "manifest": _manifest_json(record),
+        "manifest": canonical_json(values).decode(),
     }
     write_rows(warehouse, "runs", manifest.run_id, [row])
     return built
 
 
-def _manifest_json(record: RunRecord) -> str:
-    values = {**record.manifest.to_values(), "invalid": list(record.invalid)}
-    return canonical_json(values).decode()
+def run_here(evaluation: Evaluation, request: RunRequest, commit: str | None) -> BuiltReport:
+    """Check out, plan, ask, land and judge; a run that was begun under its id goes on."""
+    if request.run_id is not None and is_resumable(request.warehouse, request.run_id):
+        request = replace(request, mode="resume", resume=request.run_id)
+    if evaluation.config.product is not None:
+        current_watch().on_phase("checking out")
+    point = prepare_evaluation_point(evaluation, commit)
+    return answer_here(start_run(evaluation, request, point=point))
+
+
+def answer_here(started: StartedRun) -> BuiltReport:
+    """Ask, land and judge a run that was started in this process; the watch keeps the report."""
+    keep_live(started)
+    evaluation, run_id = started.evaluation, started.run_id
+    try:
+        execute_locally(started, concurrency=evaluation.config.run.concurrency)
+        current_watch().on_phase("judging")
+        built = finish_run(started)
+    except BaseException:
+        end_run(run_id, is_abandoned=True)
+        raise
+    end_run(run_id)
+    current_watch().results[run_id] = built
+    return built

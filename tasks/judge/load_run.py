@@ -20,17 +20,11 @@ from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 
 def load_record(warehouse: Path, text: str) -> RunRecord:
-    """The record of the landed run that `text` names (an id, the start of one, or `last`).
-
-    Raises:
-        UsageError: None or several runs fit.
-        StorageError: A part of it cannot be read.
-    """
+    """The record of the landed run that `text` names (an id, the start of one, or `last`)."""
     return _load(warehouse, text)[0]
 
 
 def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
-    """The record, with the verdict and exit code that were landed with it."""
     connection = connect(warehouse, only=("runs",), leaves_out=True)
     run_id = find_run_id(connection, text)
     row = select_rows(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id])[0]
@@ -58,12 +52,7 @@ def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
 
 
 def load_report(warehouse: Path, text: str, *, prices: PricesConfig | None = None) -> BuiltReport:
-    """The report of a landed run, computed from its answers again, at other `prices` if given.
-
-    Raises:
-        UsageError: None or several runs fit.
-        StorageError: A part of it cannot be read.
-    """
+    """The report of a landed run, computed from its answers again, at other `prices` if given."""
     record, said = _load(warehouse, text)
     built = build_report(record, prices=prices)
     now = (built.report.verdict, built.report.exit_code)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from coldrun.tasks.judge.score_table import Answered, ArmAnswers
 from coldrun.tasks.lib.records import Task
@@ -29,52 +28,36 @@ NAMES_GOLD = "names_gold"
 """Counted beside the classes: misses whose query names a gold path or its basename."""
 
 
-@dataclass(frozen=True, slots=True)
-class Miss:
-    """A missed answer: its class, with the band of ranks for `below_cut` (such as "6-10")."""
+def classify_miss(answered: Answered | None, task: Task, measure: Measure) -> str | None:
+    """Give the class of a miss at a measure, as a key of counts; None for a hit.
 
-    kind: str
-    band: str | None = None
-
-    @property
-    def label(self) -> str:
-        """The class as a key of counts: `below_cut_6_10`, `abstained`."""
-        return self.kind if self.band is None else f"{self.kind}_{self.band.replace('-', '_')}"
-
-
-def classify_miss(answered: Answered | None, task: Task, measure: Measure) -> Miss | None:
-    """Say why an answer is a miss at a measure.
-
-    A ranking misses when no gold item is within the cut-off; a set when it is not exactly the
-    gold.
-
-    Returns:
-        None when it is no miss.
+    A ranking misses when no gold item is within the cut-off; a set when it is not exactly the gold.
     """
     if answered is None:
-        return Miss("missing")
+        return "missing"
     if answered.is_infra:
-        return Miss("infra")
+        return "infra"
     gold = set(task.shape)
     if task.answer == "ranking":
         return _classify_ranking(answered.items, gold, measure.cutoff)
     return _classify_set(set(answered.items), gold)
 
 
-def count_misses(misses: Iterable[tuple[Task, Miss | None]]) -> dict[str, int]:
+def count_misses(misses: Iterable[tuple[Task, str | None]]) -> dict[str, int]:
     """Count the misses by label, in the order of the classes; `names_gold` comes last.
 
     The labels add up to the number of misses; `names_gold` counts some of them again.
     """
-    counts: Counter[tuple[int, int, str]] = Counter()
-    named = 0
-    for task, miss in misses:
-        if miss is not None:
-            start = int(miss.band.partition("-")[0]) if miss.band else 0
-            counts[MISS_CLASSES.index(miss.kind), start, miss.label] += 1
-            named += names_gold(task)
-    found = {label: counts[place, start, label] for place, start, label in sorted(counts)}
+    missed = [(task, miss) for task, miss in misses if miss is not None]
+    counts = Counter(miss for _, miss in missed)
+    named = sum(names_gold(task) for task, _ in missed)
+    found = {miss: counts[miss] for miss in sorted(counts, key=_place)}
     return {**found, NAMES_GOLD: named} if named else found
+
+
+def _place(miss: str) -> tuple[int, int]:
+    kind = next(kind for kind in MISS_CLASSES if miss.startswith(kind))
+    return MISS_CLASSES.index(kind), int(miss.split("_")[2]) if kind == "below_cut" else 0
 
 
 def misses_of_arm(arm: ArmAnswers, tasks: Sequence[Task], *, primary: str) -> dict[str, int]:
@@ -92,32 +75,27 @@ def names_gold(task: Task) -> bool:
     return task.strata.get("names_gold", "no") != "no"
 
 
-def _classify_ranking(items: tuple[str, ...], gold: set[str], cutoff: int | None) -> Miss | None:
+def _classify_ranking(items: tuple[str, ...], gold: set[str], cutoff: int | None) -> str | None:
     if not gold:
-        return Miss("unsolvable")
+        return "unsolvable"
     if not items:
-        return Miss("abstained")
+        return "abstained"
     rank = find_first_rank(items, gold)
     if rank is None:
-        return Miss("not_retrieved")
+        return "not_retrieved"
     if cutoff is None or rank <= cutoff:
         return None
-    return Miss("below_cut", _band(rank, cutoff))
+    for times in (2, 4):
+        if rank <= times * cutoff:
+            return f"below_cut_{times // 2 * cutoff + 1}_{times * cutoff}"
+    return f"below_cut_{4 * cutoff + 1}_up"
 
 
-def _classify_set(items: set[str], gold: set[str]) -> Miss | None:
+def _classify_set(items: set[str], gold: set[str]) -> str | None:
     if items == gold:
         return None
     if not items:
-        return Miss("abstained")
+        return "abstained"
     if items > gold:
-        return Miss("too_many_items")
-    return Miss("part_of_gold" if items & gold else "not_retrieved")
-
-
-def _band(rank: int, cutoff: int) -> str:
-    """Twice the cut-off, four times, and beyond."""
-    for times in (2, 4):
-        if rank <= times * cutoff:
-            return f"{times // 2 * cutoff + 1}-{times * cutoff}"
-    return f"{4 * cutoff + 1}-up"
+        return "too_many_items"
+    return "part_of_gold" if items & gold else "not_retrieved"

@@ -7,17 +7,19 @@ from dataclasses import dataclass, field
 from statistics import fmean
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.judge.report_model import BudgetPart
 from coldrun.tasks.judge.score_table import ArmAnswers, score_answer
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.stats.measures import Measure
 from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
-from coldrun.tasks.stats.stability import answer_agreement, outcome_stability, pass_at_k
-from coldrun.tasks.stats.verifier import mean_verified_accuracy
-
-FloatArray = NDArray[np.float64]
+from coldrun.tasks.stats.stability import (
+    answer_agreement,
+    mean_verified_accuracy,
+    outcome_stability,
+    pass_at_k,
+)
 
 VERIFIER_ERRORS = (0.05, 0.2)
 """How often the verifiers of a sampling budget err: take a wrong answer, or refuse a right one."""
@@ -63,7 +65,6 @@ def describe_repeats(tasks: Sequence[Task], arm: ArmAnswers, measure: Measure) -
 
 
 def _describe_budgets(outcomes: FloatArray) -> list[BudgetPart]:
-    """What each doubling of the samples is worth, up to the trials that were run."""
     trials = outcomes.shape[1]
     successes = [int(count) for count in outcomes.sum(axis=1)]
     sizes = sorted({2**power for power in range(trials.bit_length())} | {trials})

@@ -6,12 +6,173 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from coldrun.tasks.judge.attribution_model import AblationPart, UsagePart
-from coldrun.tasks.judge.cost_model import CostsPart
-from coldrun.tasks.judge.evidence import Evidence, Verdict
-from coldrun.tasks.judge.gate_model import BarPart, ClustersPart, GatePart, MeasurePart, Part
+from coldrun.tasks.judge.cost_model import CostsPart, Part
+from coldrun.tasks.judge.evidence import Evidence, Outcome, Verdict
 from coldrun.tasks.lib.records import Role
 from coldrun.tasks.run.run_record import ProcessPart
+
+
+class MeasurePart(Part):
+    """One aggregate. `count` is null where tasks score fractions; `low`, `high` bound 95 %."""
+
+    value: float
+    count: int | None
+    low: float
+    high: float
+
+
+class AgainstPart(Part):
+    """An arm against another one, paired by task.
+
+    `difference` is the mean of this arm's scores minus the other's, `value` that of the other. `up`
+    and `down` count the tasks that are better and worse, null when the other is an expectation. `p`
+    is one-sided for "better": exact where all differences have one size.
+    """
+
+    arm: str
+    up: int | None
+    down: int | None
+    p: float
+    difference: float
+    role: Role = "null"
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    holm_p: float | None = None
+
+
+class GatePart(Part):
+    """The one gate: a candidate at the primary measure against every null.
+
+    `against` has one part per null, `compared` one per control and floor; `beaten_by` names those
+    of the latter that score more. `noise_floor_tasks` is null with a single trial.
+    """
+
+    arm: str
+    measure: str
+    outcome: Outcome
+    margin_tasks: float
+    mde_tasks: float | None
+    against: list[AgainstPart]
+    beaten_by: list[str]
+    compared: list[AgainstPart] = []
+    reason: str = ""
+    noise_floor_tasks: float | None = None
+
+
+class BarPart(Part):
+    """A registered bar and whether it was met."""
+
+    arm: str
+    measure: str
+    at_least: float
+    value: float
+    met: bool
+    rule: str = "point"
+    against: str | None = None
+
+
+class ClusteredScore(Part):
+    """An arm's primary measure with an interval that allows for correlation within clusters.
+
+    The limits are null with a single cluster. `effective_tasks` is how many independent tasks the
+    panel is worth: all tasks over `design_effect`, the clustered variance over the plain one.
+    """
+
+    value: float
+    low: float | None
+    high: float | None
+    design_effect: float | None
+    effective_tasks: float | None
+
+
+class ClusteredDifference(Part):
+    """A paired difference with a cluster-robust interval; `p` flips whole clusters, one-sided."""
+
+    arm: str
+    against: str
+    difference: float
+    low: float | None
+    high: float | None
+    p: float
+
+
+class ClustersPart(Part):
+    """The primary measure where tasks of one `stratum` value are not independent of each other.
+
+    `smallest_p` is the least p that flipping all clusters can reach. Tasks without the mark are one
+    cluster.
+    """
+
+    stratum: str
+    clusters: int
+    smallest_p: float
+    arms: dict[str, ClusteredScore]
+    differences: list[ClusteredDifference]
+
+
+class EffectPart(Part):
+    """A paired change on some tasks, from one arm to another, as transitions.
+
+    `tasks` says which: all, those in which the component was used, or the others. `difference` is a
+    rate; it, its limits and `p` are null where there is no task. `holm_p` is over all effects of
+    the report.
+    """
+
+    tasks: Literal["all", "used", "unused"]
+    n: int
+    kept: int
+    gained: int
+    regressed: int
+    residual: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    p: float | None
+    holm_p: float | None = None
+
+
+class AblationPart(Part):
+    """From the arm `of` to `arm`, which differs from it in `factors` and in nothing else.
+
+    `is_bundle`: in several; what they did together belongs to none of them alone. `component` is
+    what tells used tasks from others, null where nothing does. There are no effects where the run
+    or one of the two measured nothing.
+    """
+
+    arm: str
+    of: str
+    factors: list[str]
+    is_bundle: bool
+    component: str | None
+    effects: list[EffectPart]
+
+
+class UsedAgainstPart(Part):
+    """From another arm to the one that uses a component, where it was used and where it was not."""
+
+    arm: str
+    role: Role
+    effects: list[EffectPart]
+
+
+class UsagePart(Part):
+    """In how many tasks an arm used the component that it declares; `events` counts the uses.
+
+    A task counts as used when any of its trials used it. `is_exercised` is false below the declared
+    `min_use_share`: the arm's comparisons tell nothing of the component then. `reached_by` has the
+    other arms that used it, with the number of tasks.
+    """
+
+    arm: str
+    component: str
+    used: int
+    n: int
+    events: int
+    min_use_share: float
+    is_exercised: bool
+    reached_by: dict[str, int]
+    against: list[UsedAgainstPart]
 
 
 class Counts(Part):

@@ -28,16 +28,7 @@ def account_arm(
     kind: AnswerKind,
     cost: Cost,
 ) -> RetryPart | None:
-    """Account for the second calls of an arm; None for an arm that never asks twice.
-
-    Args:
-        arm: The arm.
-        captures: Its answers of planned trials, with their attempts.
-        tasks: The panel by id.
-        measure: Answers that score above 0 at it are right.
-        kind: The kind of its answers.
-        cost: What attempts cost.
-    """
+    """Account for the second calls of an arm; None for an arm that never asks twice."""
     captures = [capture for capture in captures if own_attempts(capture)]
     is_declared = isinstance(arm, ChatArm) and arm.retry == "once"
     if not captures or not (is_declared or any(map(is_retried, captures))):
@@ -77,9 +68,6 @@ def account_retries(
     """Account for second calls: right in the end = right at first + fixed - broke.
 
     `cost` is that of all second calls.
-
-    Raises:
-        ValueError: The counts contradict each other.
     """
     wrong, fired, net = answers - first_right, fired_on_wrong + fired_on_right, fixed - broke
     if (
@@ -116,10 +104,7 @@ def own_attempts(capture: Capture) -> list[Attempt]:
 
 
 def _first_answer(capture: Capture, arm: ArmConfig, kind: AnswerKind) -> Answered:
-    """The answer of the first of several tries, empty if it failed.
-
-    Where the try was repeated because of what it said, the trajectory has its words.
-    """
+    # Where the try was repeated because of what it said, the trajectory has its words.
     failed = Answered(items=(), is_infra=True)
     if min(own_attempts(capture), key=lambda attempt: attempt.number).status == "infra":
         return failed

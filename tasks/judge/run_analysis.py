@@ -10,11 +10,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.config import Config
 from coldrun.tasks.config.gold_from import refuse_verdict
-from coldrun.tasks.judge.describe_clusters import describe_clusters
 from coldrun.tasks.judge.evidence import (
     Evidence,
     EvidenceFacts,
@@ -24,10 +22,12 @@ from coldrun.tasks.judge.evidence import (
     judge_evidence,
     judge_verdict,
 )
-from coldrun.tasks.judge.gate_model import BarPart, ClustersPart, GatePart, MeasurePart
 from coldrun.tasks.judge.gates import adjust_gates, judge_bar, judge_candidate, summarise
 from coldrun.tasks.judge.repeats import Repeats, describe_repeats
+from coldrun.tasks.judge.report_model import BarPart, ClustersPart, GatePart, MeasurePart
 from coldrun.tasks.judge.score_table import ArmAnswers, score_arms, score_vectors
+from coldrun.tasks.judge.strata import describe_clusters
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import Measure, parse_measure
@@ -36,7 +36,6 @@ from coldrun.tasks.stats.nulls import NullGround, measure_nulls, permuted_scores
 if TYPE_CHECKING:
     import polars as pl
 
-FloatArray = NDArray[np.float64]
 Vectors = dict[str, dict[str, FloatArray]]
 """Measure → arm or null → its scores, in panel order."""
 
@@ -80,15 +79,7 @@ class RunAnalysis:
 
 
 def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
-    """Analyse a run.
-
-    Args:
-        record: The run; its panel has at least one task.
-        arms: Its arms with their parsed answers, in the order of the configuration.
-
-    Raises:
-        ConfigError: A measure is unknown or does not fit the panel's answers.
-    """
+    """Analyse a run."""
     config, tasks, seed = record.manifest.config, record.tasks, panel_seed(record)
     measures = [parse_measure(text) for text in config.measures]
     primary = measures[0].text
@@ -172,10 +163,7 @@ def _null_ground(lock: Mapping[str, Any]) -> NullGround:
 def _arms_under_judgement(
     arms: Sequence[ArmAnswers], refused: Mapping[str, str]
 ) -> list[ArmAnswers]:
-    """The candidates; without any, the first control stands in, else the first floor.
-
-    An arm that is refused a verdict stands in only when there is no other.
-    """
+    # A refused arm stands in for a candidate only when there is no other.
     for role in ("candidate", "control", "floor"):
         found = [arm for arm in arms if arm.config.role == role]
         if found and role == "candidate":

@@ -12,11 +12,11 @@ from statistics import fmean
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import ArmConfig, ProcessArm
 from coldrun.tasks.judge.spending import tokens_of
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import AnswerKind, Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.stats.measures import Measure
@@ -24,7 +24,6 @@ from coldrun.tasks.stats.measures import Measure
 if TYPE_CHECKING:
     import polars as pl
 
-FloatArray = NDArray[np.float64]
 
 METHOD_VERSION = "1"
 """Raised when a measure, a parser or the averaging changes the meaning of a stored score."""
@@ -144,11 +143,9 @@ class ScoredArm:
 def score_arms(
     tasks: Sequence[Task], arms: Sequence[ArmAnswers], measures: Sequence[Measure]
 ) -> pl.DataFrame:
-    """Score every planned answer.
+    """Score every planned answer: one row per arm, task and measure.
 
-    Returns:
-        Columns arm, task_id, measure, cutoff (null without one), trials, value (mean over the
-        planned trials, in [0, 1]), is_infra (any trial failed). One row per arm, task, measure.
+    `value` is the mean over the planned trials; `is_infra` says that any of them failed.
     """
     import polars as pl
 

@@ -109,11 +109,7 @@ def add_tokens(calls: Iterable[Mapping[str, int]]) -> dict[str, int]:
 
 
 def price_exactly(tokens: Mapping[str, int], per_million: Mapping[str, float]) -> Decimal:
-    """Give the cost of tokens by kind, exact to the last digit.
-
-    Raises:
-        ValueError: A kind with tokens has no price.
-    """
+    """Give the cost of tokens by kind, exact to the last digit."""
     unpriced = find_unpriced(tokens, per_million)
     if unpriced:
         raise ValueError(f"no price for {', '.join(unpriced)} tokens; add it to the price snapshot")

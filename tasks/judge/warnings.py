@@ -71,7 +71,6 @@ def _unclustered(record: RunRecord) -> Iterator[str]:
 
 
 def _unidentified(record: RunRecord) -> Iterator[str]:
-    """Arms behind an address: what answers there may change at any time, unseen."""
     reuse = "its answers are never reused"
     if record.manifest.mode == "reuse":
         reuse = "it was executed in spite of --reuse"
@@ -84,7 +83,6 @@ def _unidentified(record: RunRecord) -> Iterator[str]:
 
 
 def _unseen_ends(record: RunRecord) -> Iterator[str]:
-    """Sessions of a killed program, whose corpus was not compared with the original."""
     unseen = {
         session["session_id"]: session["arm"]
         for session in record.sessions
@@ -111,7 +109,7 @@ def _degraded(record: RunRecord) -> Iterator[str]:
 
 
 def _infra(answers: Sequence[ArmAnswers]) -> Iterator[str]:
-    """Failures of the tools by arm and kind; what they quote does not tell kinds apart."""
+    # What the failures quote does not tell their kinds apart.
     kinds: dict[tuple[str, str], list[str]] = {}
     for arm in answers:
         for trials in arm.answers.values():
@@ -144,21 +142,17 @@ def changes_after_the_fact(manifest: Manifest) -> list[str]:
     The lock's history tells what freezing again changed. Guards that belong to running and not to
     the panel may differ from the lock without freezing again; then the run itself is the date.
     """
-    return [*_refrozen(manifest), *_loosened(manifest)]
-
-
-def _refrozen(manifest: Manifest) -> Iterator[str]:
-    for entry in manifest.lock.get("history", []):
-        if entry.get("had_runs"):
-            what = ", ".join(entry.get("changed") or ["the tasks (history, miner or clone)"])
-            yield f"{what} changed after a run existed, on {entry['replaced_at']}"
-
-
-def _loosened(manifest: Manifest) -> Iterator[str]:
-    now = {"max_infra_share": manifest.config.run.max_infra_share}
-    for name, registered in (manifest.lock.get("guards") or {}).items():
-        if name in now and now[name] != registered:
-            yield (
-                f"run.{name} is {now[name]:g} in this run of {manifest.started_at}; "
-                f"{registered:g} was registered on {manifest.lock.get('frozen_at')}"
-            )
+    changes = [
+        ", ".join(entry.get("changed") or ["the tasks (history, miner or clone)"])
+        + f" changed after a run existed, on {entry['replaced_at']}"
+        for entry in manifest.lock.get("history", [])
+        if entry.get("had_runs")
+    ]
+    now, name = manifest.config.run.max_infra_share, "max_infra_share"
+    registered = (manifest.lock.get("guards") or {}).get(name, now)
+    if now != registered:
+        changes.append(
+            f"run.{name} is {now:g} in this run of {manifest.started_at}; "
+            f"{registered:g} was registered on {manifest.lock.get('frozen_at')}"
+        )
+    return changes

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from coldrun.tasks.judge.answer_rows import AnswerRow, count_arm_misses
+from coldrun.tasks.judge.answer_rows import AnswerRow, count_arm_misses, discriminate
 from coldrun.tasks.judge.misses import NAMES_GOLD
 from coldrun.tasks.lib.plain_text import counted, cut_text
-from coldrun.tasks.report.document import Block, Code, Heading, Line, Paragraph
+from coldrun.tasks.report.document import Block, Code, Heading, Line, Paragraph, listed
 from coldrun.tasks.report.run_words import panel_words
 from coldrun.tasks.run.key_differences import Explanation, OtherAnswer
 from coldrun.tasks.run.run_record import RunRecord
+from coldrun.tasks.stats.power import minimum_detectable_effect
 
 SHOWN_ITEMS = 8
 """Items of an answer that people see; more where the first right one comes later."""
+
+SHOWN_TASKS = 12
 
 SHOWN_VALUE = 160
 """Characters of a key component that are shown."""
@@ -96,6 +99,34 @@ def _headline(row: AnswerRow) -> str:
     trial = f" trial {row.trial}" if row.trial else ""
     flag = ", the query names a gold file" if row.names_gold else ""
     return f"{row.task_id} · {row.arm}{trial}: {how}{flag}"
+
+
+# --- which tasks tell arms apart ------------------------------------------------------------------
+
+
+def discrimination_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[str]:
+    """The panel in sentences: who solved what, and the smallest effect that it can show."""
+    found = discriminate(rows)
+    tasks, arms = counted(found.tasks, "task"), counted(found.arms, "arm")
+    yield f"{tasks}, {arms}, solved or not at {primary}"
+    for what, ids in (
+        ("solved by every arm", found.all_solve),
+        ("solved by no arm", found.none_solve),
+        ("solved by some", found.split),
+    ):
+        yield f"{len(ids)} {what}" + (f": {listed(ids, SHOWN_TASKS)}" if ids else "")
+    observed = found.observed_discordance
+    yield (
+        f"largest possible discordance: {counted(found.possible_discordance, 'task')}"
+        + ("" if observed is None else f"; the most that two arms differed on: {observed}")
+    )
+    effect = minimum_detectable_effect(found.tasks)
+    yield (
+        f"{tasks} cannot show any gain with 80 % power"
+        if effect is None
+        else f"smallest detectable effect with 80 % power: a net gain of {effect:.1f} tasks"
+    )
+    yield from (f"warning: {warning}" for warning in found.warnings)
 
 
 # --- why an answer was executed or replayed -------------------------------------------------------

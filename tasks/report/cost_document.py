@@ -179,7 +179,6 @@ def retry_line(report: Report, costs: CostsPart, name: str, retry: RetryPart) ->
 
 
 def _price_suffix(costs: CostsPart) -> str:
-    """The snapshot behind a sentence with money in it."""
     if costs.prices is None or costs.unit == "tokens":
         return ""
     return f"; {price_words(costs.prices)}"
@@ -226,7 +225,6 @@ def _signed(value: float, unit: str) -> str:
 
 
 def _times(ratio: float) -> str:
-    """A ratio to two digits and without an exponent; from 100 on whole."""
     return f"{ratio:,.0f}" if ratio >= 99.5 else number(ratio, "", digits=2)
 
 
@@ -249,7 +247,13 @@ def claim_lines(report: Report, costs: CostsPart) -> Iterator[str]:
 def claim_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
     """One pair in a sentence. No order is claimed that an interval does not support."""
     text = f"{pair.arm}: {_score_words(report, costs, pair)} {_cost_claim(costs, pair)}"
-    return f"{text}: {_standing_words(pair)}{_price_suffix(costs)}"
+    standing = {
+        "dominates": f"dominates {pair.against}",
+        "dominated": f"dominated by {pair.against}",
+        "trade_off": "a trade-off",
+        "unresolved": "unresolved, no order is claimed",
+    }[pair.standing]
+    return f"{text}: {standing}{_price_suffix(costs)}"
 
 
 def _score_words(report: Report, costs: CostsPart, pair: CostPairPart) -> str:
@@ -275,12 +279,3 @@ def _cost_claim(costs: CostsPart, pair: CostPairPart) -> str:
         text = f"at {_times(pair.cost_ratio)} times the cost"
     is_same = pair.cost_low == pair.cost_high == 0
     return text if is_resolved or is_same else f"{text} (not resolved)"
-
-
-def _standing_words(pair: CostPairPart) -> str:
-    return {
-        "dominates": f"dominates {pair.against}",
-        "dominated": f"dominated by {pair.against}",
-        "trade_off": "a trade-off",
-        "unresolved": "unresolved, no order is claimed",
-    }[pair.standing]

@@ -22,15 +22,9 @@ Words: TypeAlias = "str | Sequence[str]"
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A sentence of a list.
+    """A sentence of a list; line breaks in it become spaces.
 
-    Attributes:
-        text: The sentence; line breaks in it become spaces.
-        style: What it means for the reader.
-        is_strong: It stands out.
-        depth: Below which level of the list.
-        number: Its number in a numbered list.
-        is_whole: A row of a drawing or a command, which is never broken between words.
+    `is_whole`: a row of a drawing or a command, which is never broken between words.
     """
 
     text: Words
@@ -60,15 +54,8 @@ class Heading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """A table.
-
-    Attributes:
-        headers: One for each column.
-        rows: The cells of each row.
-        text_columns: How many of the first columns are text; the others are numbers.
-        prose: Places of columns that may be cut short, such as subjects of commits.
-        styles: The style of each row, where rows have one.
-    """
+    """A table. The first `text_columns` are text, the others are numbers; columns whose places are
+    in `prose`, such as subjects of commits, may be cut short."""
 
     headers: Sequence[str]
     rows: Sequence[Sequence[str]]

@@ -1,8 +1,4 @@
-"""The first screen of a report: what executed, what it means, the arms drawn, the next step.
-
-Pure. Everything is sentences and one drawing of at most `width` columns; a reader needs no
-glossary.
-"""
+"""The first screen of a report: what executed, what it means, the arms drawn, the next step."""
 
 from __future__ import annotations
 
@@ -10,8 +6,7 @@ import re
 from collections.abc import Iterator
 
 from coldrun.tasks.judge.evidence import Verdict
-from coldrun.tasks.judge.gate_model import AgainstPart, GatePart, MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart, Report
+from coldrun.tasks.judge.report_model import AgainstPart, ArmPart, GatePart, MeasurePart, Report
 from coldrun.tasks.lib.plain_text import counted, cut_text
 from coldrun.tasks.report.document import Line, Style, lines, warning_lines
 from coldrun.tasks.report.run_words import (
@@ -59,14 +54,7 @@ _MEASURE_WORDS = {
 def first_screen(
     report: Report, *, width: int, is_ascii: bool = False, options: str = ""
 ) -> Iterator[Line]:
-    """The lines of the first screen.
-
-    Args:
-        report: The report.
-        width: Columns of the terminal.
-        is_ascii: Draw with plain characters.
-        options: What the commands need besides, such as ` --warehouse DIR`.
-    """
+    """The lines of the first screen, `width` columns wide; `options` end each command in it."""
     yield Line(first_line(report), is_strong=True)
     yield from _verdict_lines(report)
     if report.evidence in ("executed", "mixed", "replayed"):
@@ -107,19 +95,22 @@ def _verdict_lines(report: Report) -> Iterator[Line]:
 
 
 def _claim(report: Report, gate: GatePart) -> str:
-    """What one candidate may claim, as a sentence."""
     arm = arm_named(report, gate.arm)
     worst = min(gate.against, key=lambda other: other.difference)
     if gate.outcome == "refused":
         text = f"{gate.arm} gets no verdict: {gate.reason}"
     elif gate.outcome == "measured_nothing":
-        text = f"{gate.arm} is not better than {_null_words(worst.arm)}. Its score is withheld"
+        words = [f", {known}" for kind, known in _NULL_WORDS.items() if worst.arm.startswith(kind)]
+        text = f"{gate.arm} is not better than the null {worst.arm}{''.join(words[:1])}. "
+        text += "Its score is withheld"
     else:
         text = _score_sentence(report, arm, gate.measure)
         best = max(gate.against, key=lambda other: other.value or 0.0)
         nulls = f"every null (best: {best.arm}, {_amount(report, gate.measure, best.value or 0)})"
         if gate.outcome == "beats_nulls":
-            text += f", better than {nulls}{_rivals_beaten(report, gate)}"
+            text += f", better than {nulls}"
+            if beaten := [other for other in gate.compared if _is_clear(other)]:
+                text += f" and than {_rival_words(report, gate, beaten)}"
         else:
             text += f", more than {nulls}, but {_why_unsure(gate, worst, arm.n)}"
         text += _rivals_unbeaten(report, gate)
@@ -129,17 +120,13 @@ def _claim(report: Report, gate: GatePart) -> str:
     return f"{text}."
 
 
-def _null_words(name: str) -> str:
-    known = next((text for kind, text in _NULL_WORDS.items() if name.startswith(kind)), None)
-    return f"the null {name}" + (f", {known}" if known else "")
-
-
 def _score_sentence(report: Report, arm: ArmPart, measure: str) -> str:
     part = arm.measures[measure]
     amount = _amount(report, measure, part.value)
     of = f"{amount} of {counted(arm.n, 'question')} {_interval(report, measure, part)}"
     name, _, cut = measure.partition("@")
-    one, many = _item_nouns(report)
+    nouns = {"commit-files": ("file", "files"), "ticket-repos": ("repository", "repositories")}
+    one, many = nouns.get(report.panel.kind, ("item", "items"))
     if name == "hit":
         among = "as its first answer" if cut == "1" else f"among its first {cut} answers"
         return f"{arm.name} finds a right {one} {among} for {of}"
@@ -153,22 +140,11 @@ def _score_sentence(report: Report, arm: ArmPart, measure: str) -> str:
     )
 
 
-def _item_nouns(report: Report) -> tuple[str, str]:
-    match report.panel.kind:
-        case "commit-files":
-            return "file", "files"
-        case "ticket-repos":
-            return "repository", "repositories"
-    return "item", "items"
-
-
 def _is_counted(measure: str) -> bool:
-    """Whether a score reads best as a number of questions."""
     return measure.partition("@")[0] in ("hit", "exact")
 
 
 def _amount(report: Report, measure: str, value: float) -> str:
-    """A score in questions, or as a mean where tasks score fractions."""
     if not _is_counted(measure):
         return f"{value:.2f}"
     return f"{value * report.counts.tasks:.1f}".removesuffix(".0")
@@ -180,11 +156,6 @@ def _interval(report: Report, measure: str, part: MeasurePart) -> str:
         n = report.counts.tasks
         return f"(95 %: {low * n:.0f}–{high * n:.0f})"
     return f"(95 %: {low:.2f}–{high:.2f})"
-
-
-def _rivals_beaten(report: Report, gate: GatePart) -> str:
-    beaten = [other for other in gate.compared if _is_clear(other)]
-    return f" and than {_rival_words(report, gate, beaten)}" if beaten else ""
 
 
 def _rivals_unbeaten(report: Report, gate: GatePart) -> str:
@@ -201,7 +172,6 @@ def _rivals_unbeaten(report: Report, gate: GatePart) -> str:
 
 
 def _is_clear(other: AgainstPart) -> bool:
-    """Whether the candidate is better by the test that the table of comparisons prints."""
     return other.difference > 0 and other.p <= 0.025
 
 
@@ -230,7 +200,6 @@ def _why_unsure(gate: GatePart, worst: AgainstPart, n: int) -> str:
 
 
 def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line]:
-    """The arms by score, the nulls below them, each with its 95 % interval."""
     measure = measure_names(report)[0]
     arms = sorted(
         report.arms, key=lambda arm: (arm.role == "null", -arm.measures[measure].value, arm.name)
@@ -269,7 +238,6 @@ def _chart_lines(report: Report, *, width: int, is_ascii: bool) -> Iterator[Line
 
 
 def _axis(most: int, columns: int) -> str:
-    """Numbers over the drawing, from 0 to `most`, each where it belongs."""
     row = " " * columns
     first, *inner, last = _ticks(most)
     for tick in (first, last, *inner):  # where numbers would touch, the ends stay
@@ -283,7 +251,6 @@ def _axis(most: int, columns: int) -> str:
 
 
 def _ticks(most: int) -> list[float | int]:
-    """0, `most`, and round numbers between them."""
     if most == 1:
         return [0, 0.25, 0.5, 0.75, 1]
     step = next(
@@ -297,7 +264,6 @@ def _ticks(most: int) -> list[float | int]:
 
 
 def _whiskers(part: MeasurePart, columns: int, *, is_ascii: bool) -> str:
-    """An interval with its score, drawn on a scale from 0 to 1."""
     left, dash, right, dot = "|-|o" if is_ascii else "├─┤●"
     low, at, high = (round(x * (columns - 1)) for x in (part.low, part.value, part.high))
     row = [" "] * columns

@@ -120,7 +120,6 @@ def _defuse(found: re.Match[str], text: str) -> str:
 
 
 def _is_idle(stars: str, before: str, after: str) -> bool:
-    """Whether a run of stars or underscores means nothing where it stands."""
     if stars == "**":
         return not before[-1:].strip() and not after[:1].strip()
     return set(stars) == {"_"} and before[-1:].isalnum() and after[:1].isalnum()

@@ -185,10 +185,7 @@ def progress_line(work: Work, width: int, *, is_ascii: bool = False) -> Text:
 
 
 def _fitting(before: list[str], after: list[str], *, room: int) -> tuple[list[str], int]:
-    """The first parts for which there is room, and the columns of the bar.
-
-    The bar matters less than the parts `before` it, and more than those `after` it.
-    """
+    # The bar matters less than the parts `before` it, and more than those `after` it.
     kept: list[str] = []
     bar = 0
     for part in [*filter(None, before), None, *filter(None, after)]:

@@ -5,10 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart, UsagePart
-from coldrun.tasks.judge.gate_model import AgainstPart
-from coldrun.tasks.judge.report_model import ArmPart, Report
-from coldrun.tasks.judge.strata import production_lines, stratum_line, stratum_table
+from coldrun.tasks.judge.report_model import (
+    AblationPart,
+    AgainstPart,
+    ArmPart,
+    EffectPart,
+    Report,
+    UsagePart,
+)
+from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words
 from coldrun.tasks.report.console import PeopleConsole
@@ -55,17 +60,9 @@ def print_report(
 ) -> None:
     """Print the first screen; with `is_full` or a stratum, what is behind it too.
 
-    Args:
-        report: The report.
-        console: Where it goes.
-        is_full: Print all tables, costs, strata and warnings.
-        stratum: Split the primary measure by it.
-        options: What the commands on the first screen need besides, such as ` --warehouse DIR`.
-
-    Raises:
-        UsageError: The run has no such stratum; nothing is printed then.
+    `options` end the commands on the first screen, such as ` --warehouse DIR`.
     """
-    split = list(_stratum_blocks(report, stratum))
+    split = list(stratum_blocks(report, stratum))
     width = min(console.width, WIDEST_SCREEN)
     is_ascii = console.options.ascii_only
     print_document(first_screen(report, width=width, is_ascii=is_ascii, options=options), console)
@@ -76,19 +73,14 @@ def print_report(
 
 
 def render_markdown(report: Report, *, stratum: str | None = None) -> str:
-    """The whole report as Markdown.
-
-    Raises:
-        UsageError: The run has no such stratum.
-    """
+    """The whole report as Markdown."""
     title = f"{report.panel.name}: {report.verdict.replace('_', ' ')}"
     lead = Paragraph(words.first_line(report), is_strong=True)
-    split = _stratum_blocks(report, stratum)
+    split = stratum_blocks(report, stratum)
     return to_markdown([lead, Heading(title), *_details(report), *split])
 
 
 def _details(report: Report) -> Iterator[Block]:
-    """Where it comes from, the nulls and the arms, what they may claim, with every figure."""
     yield from _origin(report)
     if report.arms:
         arms = table_of(_arm_record(report, arm) for arm in report.arms)
@@ -114,7 +106,6 @@ def _details(report: Report) -> Iterator[Block]:
 
 
 def _origin(report: Report) -> Iterator[Block]:
-    """The verdict, the run, the panel and the point, with full hashes."""
     panel, point = report.panel, report.point
     verdict = f"verdict {report.verdict} · evidence {report.evidence}: "
     verdict += _EVIDENCE_WORDS[report.evidence]
@@ -134,9 +125,6 @@ def _origin(report: Report) -> Iterator[Block]:
 
 
 def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
-    """One row of the table of arms: the primary with its interval, the other measures, and how it
-    answered. Counts that are zero for all arms are left out.
-    """
     primary, *others = words.measure_names(report)
     is_null = arm.role == "null"
     score = arm.measures[primary]
@@ -155,22 +143,16 @@ def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:
         if any(getattr(other, name) for other in report.arms):
             record[header] = "" if is_null else str(getattr(arm, name))
     if any(other.stability for other in report.arms):
-        record["stable"] = _stability(arm)
+        # a null gives the same answer each time; random and permuted are expectations
+        same = 1.0 if arm.kind not in ("random", "permuted") else None
+        value = same if is_null else arm.stability.get("outcome_agreement")
+        record["stable"] = "" if value is None else f"{value:.3f}"
     has_failed = arm.answer_seconds is None and arm.executed > 0
     seconds = "failed" if has_failed else words.seconds_words(arm.answer_seconds)
     return {**record, "s each": "" if is_null else seconds}
 
 
-def _stability(arm: ArmPart) -> str:
-    if arm.role == "null":
-        # a null gives the same answer each time; random and permuted are expectations
-        return "" if arm.kind in ("random", "permuted") else "1.000"
-    value = arm.stability.get("outcome_agreement")
-    return "" if value is None else f"{value:.3f}"
-
-
 def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:
-    """One row of the table of a candidate's comparisons."""
     return {
         "against": part.arm,
         "role": part.role,
@@ -184,19 +166,74 @@ def _gate_record(part: AgainstPart, n: int) -> dict[str, str]:
     }
 
 
-def _stratum_blocks(report: Report, stratum: str | None) -> Iterator[Block]:
-    if stratum is not None:
-        headers, rows = stratum_table(report, stratum)
-        yield Paragraph(stratum_line(report, stratum))
-        yield Table(headers=headers, rows=list(rows), text_columns=1)
+# --- strata, and what the sample was drawn from ---------------------------------------------------
+
+
+def find_stratum(report: Report, name: str) -> str:
+    """The stratum of that name, or the one whose name goes on after it: a date may be left out."""
+    fitting = [found for found in sorted(report.strata) if f"{found} ".startswith(f"{name} ")]
+    if name in fitting:
+        return name
+    if len(fitting) > 1:
+        raise UsageError(f"{name!r} is the start of several strata: {', '.join(fitting)}; name one")
+    if not fitting:
+        known = ", ".join(sorted(report.strata)) or "none: its tasks are not marked"
+        raise UsageError(f"run {report.run_id} has no stratum {name!r}; it has {known}")
+    return fitting[0]
+
+
+def stratum_blocks(report: Report, name: str | None) -> Iterator[Block]:
+    """The primary measure of every arm in each part of a stratum."""
+    if name is None:
+        return
+    stratum = find_stratum(report, name)
+    yield Paragraph(
+        f"{report.primary} by {stratum}, {counted(report.counts.tasks, 'task')}; the nulls come "
+        "first, each with the answers that it gives on the whole panel:"
+    )
+    rows = []
+    for value, by_arm in report.strata[stratum].items():
+        row = [value, f"{next(iter(by_arm.values()))['n']:.0f}"]
+        for arm in report.arms:
+            score = by_arm[arm.name][report.primary]
+            row.append("withheld" if arm.is_withheld else f"{score:.3f}")
+        rows.append(row)
+    headers = [stratum, "tasks", *(arm.name for arm in report.arms)]
+    yield Table(headers=headers, rows=rows, text_columns=1)
+
+
+def production_lines(report: Report) -> Iterator[str]:
+    """Both questions answered, one line per arm whose score is not withheld, after the nulls."""
+    if report.evidence in ("invalid", "incomplete"):
+        return
+    shown = [arm for arm in report.arms if arm.name in report.production and not arm.is_withheld]
+    sizes = {part.tasks for part in report.production.values()}
+    # older locks do not keep the nulls
+    if shown and report.production_nulls and len(sizes) == 1:
+        ranked = sorted(report.production_nulls.items(), key=lambda null: (-null[1], null[0]))
+        scores = ", ".join(f"{name} {value:.3f}" for name, value in ranked)
+        of = counted(sizes.pop(), "dev task")
+        yield f"nulls, {report.primary}: for production {scores} ({of})"
+    for arm in shown:
+        part, balanced = report.production[arm.name], arm.measures[report.primary].value
+        spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
+        rest = ""
+        if part.coverage < 1:
+            rest = (
+                f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
+                f"{part.lowest:.3f} and {part.highest:.3f}"
+            )
+        yield (
+            f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
+            f"for production {part.estimate:.3f}{spread} (weighted to "
+            f"{counted(part.tasks, 'dev task')}{rest})"
+        )
 
 
 # --- ablations and uses of components ------------------------------------------------------------
 
 
 def _effects(report: Report) -> Iterator[Block]:
-    """Of each ablation on all tasks, then where the component was used; of each component
-    against arms without it."""
     found = [
         (f"{part.of} → {part.arm}", part.component, effect)
         for part in report.ablations

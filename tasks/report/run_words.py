@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from coldrun.tasks.judge.gate_model import BarPart, GatePart, MeasurePart
-from coldrun.tasks.judge.report_model import ArmPart, PointPart, Report
+from coldrun.tasks.judge.report_model import (
+    ArmPart,
+    BarPart,
+    GatePart,
+    MeasurePart,
+    Report,
+)
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.lib.records import DROP_REASONS
 from coldrun.tasks.report.document import Line, Style, lines
@@ -34,15 +39,11 @@ def first_line(report: Report) -> str:
     if counts.degraded:
         parts.append(f"degraded {counts.degraded}")
     parts.append(panel_words(report.panel.name, report.panel.digest))
-    if report.point is not None:
-        parts.append(point_words(report.point))
+    if (point := report.point) is not None:
+        dirty = " DIRTY work tree" if point.is_dirty else ""
+        shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
+        parts.append(f"point {point.commit[:12]}{dirty}{shared}")
     return " · ".join(parts)
-
-
-def point_words(point: PointPart) -> str:
-    """The measured point in a few words."""
-    shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
-    return f"point {point.commit[:12]}{' DIRTY work tree' if point.is_dirty else ''}{shared}"
 
 
 def run_line(report: Report) -> str:
@@ -86,7 +87,11 @@ def headline(report: Report, gate: GatePart) -> str:
         text = f"replayed, not measured: {text}"
     for other in gate.beaten_by:
         theirs = arm_named(report, other).measures[gate.measure]
-        text += f"; beaten by {other} ({_against_words(part, theirs, arm.n)})"
+        if part.count is None or theirs.count is None:
+            scores = f"{part.value:.3f} against {theirs.value:.3f}"
+        else:
+            scores = f"{part.count} against {theirs.count} of {arm.n}"
+        text += f"; beaten by {other} ({scores})"
     for use in report.usage:
         if use.arm == gate.arm and not use.is_exercised:
             text += f"; not exercised ({use.component} in {use.used} of {counted(use.n, 'task')})"
@@ -104,12 +109,6 @@ def score_words(part: MeasurePart, n: int) -> str:
     """A score with its count and 95 % interval."""
     count = "" if part.count is None else f" ({part.count} of {n})"
     return f"{part.value:.3f}{count} [{part.low:.2f}, {part.high:.2f}]"
-
-
-def _against_words(mine: MeasurePart, theirs: MeasurePart, n: int) -> str:
-    if mine.count is None or theirs.count is None:
-        return f"{mine.value:.3f} against {theirs.value:.3f}"
-    return f"{mine.count} against {theirs.count} of {n}"
 
 
 def arm_named(report: Report, name: str) -> ArmPart:
@@ -142,22 +141,17 @@ def interval_words(low: float | None, high: float | None, n: int) -> str:
 
 def gate_line(report: Report, gate: GatePart) -> str:
     """What the table of comparisons below it shows."""
+    noise, floor = "no noise floor is known (one trial)", gate.noise_floor_tasks
+    if floor is not None:
+        noise = f"two runs of the same code differ by up to {floor:g} {noun(floor, 'task')}"
     family = sum(len(other.against) + len(other.compared) for other in report.gates)
     return (
         f"{gate.arm} at {gate.measure}, paired over {counted(report.counts.tasks, 'task')}; the "
         f"gate is p ≤ 0.025, one-sided and exact, and ≥ {gate.margin_tasks:g} "
         f"{noun(gate.margin_tasks, 'task')} more, against every null; "
-        f"{mde_words(gate, report.counts.tasks)}; {noise_words(gate)}; Holm is "
+        f"{mde_words(gate, report.counts.tasks)}; {noise}; Holm is "
         f"over the {counted(family, 'comparison')} printed:"
     )
-
-
-def noise_words(gate: GatePart) -> str:
-    """What is known of the arm's noise."""
-    if gate.noise_floor_tasks is None:
-        return "no noise floor is known (one trial)"
-    floor = gate.noise_floor_tasks
-    return f"two runs of the same code differ by up to {floor:g} {noun(floor, 'task')}"
 
 
 def p_words(p: float) -> str:

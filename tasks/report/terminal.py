@@ -106,7 +106,6 @@ def _draw(table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]) -
 def _draw_cut(
     console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> RichTable:
-    """With prose as short as it must be."""
     drawn = _draw(table, headers, rows)
     excess = max(0, _width(console, drawn) - console.width)
     for place in table.prose:
@@ -119,7 +118,6 @@ def _draw_cut(
 def _draw_wrapped(
     console: Console, table: Table, headers: Sequence[str], rows: Sequence[Sequence[str]]
 ) -> RichTable:
-    """With cells broken between words; the columns that need most lines get the room."""
     drawn = _draw(table, headers, rows)
     widths: list[int] = []
     natural: list[int] = []

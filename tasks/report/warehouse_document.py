@@ -56,19 +56,15 @@ def panels_document(panels: Sequence[PanelLine], warehouse: Path) -> Iterator[Bl
         )
         yield Line(f"used for: {'; '.join(panel.uses) or 'not declared'}", depth=1)
         if panel.sealed:
-            sealed = counted(panel.sealed, "task")
-            yield Line(f"sealed: {sealed}, {_opening_words(panel)}", depth=1)
+            failed = times(panel.fruitless)
+            if panel.openings is None:
+                opened = f"asked {failed} before that run, whether or not anything came back"
+            else:
+                opened = f"opened {times(panel.openings)} before that run"
+                opened += f"; interrupted or failed {failed}" if panel.fruitless else ""
+            yield Line(f"sealed: {counted(panel.sealed, 'task')}, {opened}", depth=1)
         scores = [
             f"{score.arm} " + ("withheld" if score.value is None else f"{score.value:.3f}")
             for score in panel.scores
         ]
         yield Line(f"{panel.primary}: {', '.join(scores) or 'no arm'}", depth=1)
-
-
-def _opening_words(panel: PanelLine) -> str:
-    if panel.openings is None:
-        return f"asked {times(panel.fruitless)} before that run, whether or not anything came back"
-    opened = f"opened {times(panel.openings)} before that run"
-    if not panel.fruitless:
-        return opened
-    return f"{opened}; interrupted or failed {times(panel.fruitless)}"

@@ -1,8 +1,7 @@
 """Which points between two measured ends to run, so that changes are found with few runs.
 
-An interval is split only while its two end vectors differ, per task and not in total: equal
-totals may hide one task won and one lost. A change with its revert between equal ends stays
-unseen. Never more runs than a backfill, but they follow one another in ceil(log2 m) rounds.
+An interval is split only while its two end vectors differ, per task and not in total. A change with
+its revert between equal ends stays unseen.
 """
 
 from __future__ import annotations
@@ -18,19 +17,7 @@ V = TypeVar("V", bound=Hashable)
 def next_points(
     points: int, known: Mapping[int, V], differ: Callable[[V, V], bool] = ne
 ) -> tuple[int, ...]:
-    """List the points to run next: the midpoint of every open interval, in order.
-
-    Args:
-        points: How many points there are; 0 and the last must be known.
-        known: Outcome vectors, or their digests, by point.
-        differ: Whether two vectors differ by more than the noise floor.
-
-    Returns:
-        Empty when no interval between neighbours in `known` is both open and different.
-
-    Raises:
-        ValueError: An end is not known.
-    """
+    """List the points to run next: the midpoint of every open interval whose ends differ."""
     for end in (0, points - 1):
         if end not in known:
             raise ValueError(f"point {end} of {points} must be measured before bisecting")

@@ -1,10 +1,5 @@
 """Paired bootstrap over tasks: one shared draw of tasks for all arms, measures and pairs.
 
-One index matrix, resamples × tasks, is drawn from the seed and summed over every column (arm ×
-measure, cost, latency) at once; differences, ratios and dominance are then computed from the same
-rows, which keeps them paired. As a sparse matrix of ones, 10,000 draws of 2,000 tasks and a dozen
-columns take about a tenth of a second.
-
 Source: Efron & Tibshirani 1993; Efron 1987 for BCa; SciPy's `bootstrap` is the oracle in tests.
 """
 
@@ -17,7 +12,7 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from coldrun.tasks.lib.arrays import FloatArray
 
 EXHAUSTIVE_TASKS = 6
 """Up to this many tasks every resample is tried, 6^6 = 46,656 of them, and no seed matters."""
@@ -53,19 +48,10 @@ def iterate_draws(n: int, *, seed: int, resamples: int) -> Iterator[NDArray[np.i
 
 
 def resample_means(columns: FloatArray, *, seed: int, resamples: int = RESAMPLES) -> FloatArray:
-    """Give the mean of every column in every resample of tasks.
+    """Give the mean of every column in every resample of tasks: shape (resamples, columns).
 
-    Args:
-        columns: Shape (tasks, columns); one row a task, any units, finite. Columns share the
-            draws, so the difference of two result columns is a paired bootstrap.
-        seed: Same seed and number of tasks, same tasks drawn.
-        resamples: Rows of the result.
-
-    Returns:
-        Shape (resamples, columns); with at most 6 tasks (n^n, columns), the whole distribution.
-
-    Raises:
-        ValueError: There is no task.
+    Columns share the draws, so the difference of two result columns is a paired bootstrap. With at
+    most 6 tasks it is the whole distribution, n^n rows.
     """
     n, width = columns.shape
     if n == 0:
@@ -95,15 +81,7 @@ def percentile_limits(means: FloatArray, *, confidence: float = 0.95) -> tuple[f
 def bca_limits(
     values: FloatArray, means: FloatArray, *, confidence: float = 0.95
 ) -> tuple[float, float]:
-    """Give the bias-corrected and accelerated limits of a mean.
-
-    Args:
-        values: The data, shape (tasks,), not all equal.
-        means: Means of its resamples, shape (resamples,), or its full bootstrap distribution.
-
-    Returns:
-        Low and high, by linear interpolation between resampled means, as SciPy does.
-    """
+    """Give the BCa limits of the mean of `values`, interpolated between resampled means."""
     constants = bca_constants(values, means, confidence=confidence)
     low, high = np.quantile(means, [constants.alpha_low, constants.alpha_high])
     return float(low), float(high)
@@ -117,9 +95,6 @@ def bca_constants(
     Ties of a resampled mean with the observed one count half, as SciPy has it, and within a
     relative 1e-12, because sums of floats in another order differ in their last bits. When every
     resampled mean lies on one side, the tails stay where the percentile interval has them.
-
-    Raises:
-        ValueError: All values are equal: the acceleration is 0/0.
 
     Source: Efron 1987; for a mean the jackknife acceleration is Σe³ / (6 (Σe²)^1.5), where e is
     the deviation from the mean.

@@ -12,11 +12,9 @@ from math import sqrt
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.paired import sign_flip_p
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,13 +44,6 @@ def clustered_mean(
     values: FloatArray, clusters: Sequence[str], *, confidence: float = 0.95
 ) -> ClusteredMean:
     """Give the mean with an error that allows for correlation within clusters.
-
-    Args:
-        values: Shape (tasks,): scores, or differences of two arms.
-        clusters: The cluster of each task.
-
-    Raises:
-        ValueError: There is no task, or not one label per task.
 
     Source: Cameron, Gelbach & Miller 2008 for CR1 and t with few clusters; Miller 2024
     (arXiv:2411.00640) on clustered questions.

@@ -12,7 +12,6 @@ from itertools import pairwise
 from typing import Annotated, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 from pydantic import Field
 
 from coldrun.tasks.lib.records import Role
@@ -20,7 +19,6 @@ from coldrun.tasks.stats.intervals import paired_interval
 from coldrun.tasks.stats.noise import Drift, PooledFloor, has_unusual_flips, judge_drift
 from coldrun.tasks.stats.paired import GATE_ALPHA, sign_flip_p
 
-FloatArray = NDArray[np.float64]
 StepStatus = Literal["changed", "unchanged", "below_noise", "unverified", "confounded", "bundle"]
 
 _TOLERANCE = 1e-9
@@ -101,16 +99,7 @@ def outcome_vector(arm: ArmAtPoint, measure: str) -> tuple[float, ...]:
 
 
 def compare_scores(before: Mapping[str, float], after: Mapping[str, float], *, seed: int) -> Change:
-    """Compare two points at one measure, on the tasks that both have.
-
-    Args:
-        before: Score in [0, 1] by task id.
-        after: The same at the later point.
-        seed: Of random sign flips and resamples, where the exact forms do not apply.
-
-    Raises:
-        ValueError: They have no task in common.
-    """
+    """Compare two points at one measure, on the tasks that both have."""
     tasks = sorted(before.keys() & after.keys())
     if not tasks:
         raise ValueError("two points without a common task cannot be compared")
@@ -190,16 +179,7 @@ def judge_step(
     unsplit: Sequence[str] = (),
     confounders: Sequence[str] = (),
 ) -> StepJudgement:
-    """Judge one arm between two points.
-
-    Args:
-        before: The earlier point.
-        after: The later point.
-        arm: The arm; both points have it.
-        yardstick: What it is judged by.
-        unsplit: Why the step, of several commits, was not split further; empty for one commit.
-        confounders: What else makes the whole history doubtful.
-    """
+    """Judge one arm between two points."""
     primary, floors = yardstick.primary, yardstick.floors
     mine, theirs = before.arms[arm], after.arms[arm]
     changes = {
@@ -289,11 +269,7 @@ class SumCheck:
 
 
 def check_sum(points: Sequence[Mapping[str, float]]) -> SumCheck:
-    """Check that the steps between successive points add up.
-
-    Args:
-        points: Score by task id at each point, oldest first, at least one point, same tasks.
-    """
+    """Check that the steps between successive points add up."""
     steps = [compare_scores(before, after, seed=0) for before, after in pairwise(points)]
     ends = compare_scores(points[0], points[-1], seed=0)
     total = sum(step.difference for step in steps)

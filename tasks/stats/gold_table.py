@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +107,6 @@ class GoldTable:
         return totals
 
     def _build_postings(self, answers: Sequence[Sequence[str]]) -> scipy.sparse.csc_matrix:
-        """List, for each gold item, the answers that hold it and 1/rank there."""
         found = [
             (row, self.columns[item], rank)
             for row, items in enumerate(answers)

@@ -29,14 +29,9 @@ class MrrBounds:
 
 
 def bound_mrr(n: int, hits: Mapping[int, int]) -> MrrBounds:
-    """Bound the mean reciprocal rank by the hits: each new hit ranks just above or at its cut-off.
+    """Bound the mean reciprocal rank of n tasks by the number of hits at each cut-off.
 
-    Args:
-        n: Tasks, from 1.
-        hits: Number of tasks with a hit, by cut-off; not decreasing in the cut-off.
-
-    Raises:
-        ValueError: Hits fall with the cut-off, exceed n, or none are given.
+    Each new hit ranks just above its cut-off at best, and at it at worst.
     """
     low = high = 0.0
     earlier_cutoff = earlier = 0
@@ -69,9 +64,6 @@ def compare_dev_sealed(dev: tuple[int, int], sealed: tuple[int, int]) -> DevSeal
     """Compare the two parts of a panel, each as (hits, tasks).
 
     An interval wholly above 0 says that the dev part was tuned on.
-
-    Raises:
-        ValueError: A part is empty or its count outside 0 to n.
 
     Source: Newcombe 1998 (Stat Med 17:873); Fisher's exact test.
     """

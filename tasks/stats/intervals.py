@@ -12,11 +12,9 @@ from math import sqrt
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.bootstrap import RESAMPLES, bca_limits, resample_means
-
-FloatArray = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +28,11 @@ class Interval:
 def wilson_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
     """Give Wilson's score interval of a rate: the default for every rate that is printed.
 
-    Args:
-        count: Successes, from 0 to `n`.
-        n: Tasks. With 0 tasks nothing is known: the interval is [0, 1].
-
-    Raises:
-        ValueError: `count` is outside 0 to `n`.
-
-    Source: Wilson 1927. Low is exactly 0 at count 0 and high exactly 1 at count n.
+    Source: Wilson 1927. Low is exactly 0 at count 0 and high exactly 1 at count n; [0, 1] without
+    tasks.
     """
-    _check_count(count, n)
+    if not 0 <= count <= n:
+        raise ValueError(f"a count of successes must lie between 0 and n: count {count}, n {n}")
     if n == 0:
         return Interval(0.0, 1.0)
     z = _quantile(confidence)
@@ -56,14 +49,7 @@ def newcombe_independent_interval(
 ) -> Interval:
     """Give the interval of a difference of rates over different tasks, first minus second.
 
-    Args:
-        first: Successes and tasks of the first sample, e.g. dev.
-        second: Successes and tasks of the second, e.g. sealed.
-
-    Raises:
-        ValueError: A sample is empty or its count outside 0 to n.
-
-    Source: Newcombe 1998 (Stat Med 17:873), method 10.
+    Each sample is (successes, tasks). Source: Newcombe 1998 (Stat Med 17:873), method 10.
     """
     if first[1] == 0 or second[1] == 0:
         raise ValueError("a difference of rates needs at least one task on each side")
@@ -84,18 +70,8 @@ def mean_interval(
 ) -> Interval:
     """Give the BCa bootstrap interval of the mean of a graded measure over tasks.
 
-    Args:
-        values: One number per task, trials already averaged; any scale.
-        seed: Of the resampling, derived from the panel hash.
-
-    Returns:
-        [v, v] when all values are v, where BCa is 0/0: the data did not vary, which does not say
-        that the value is known exactly.
-
-    Raises:
-        ValueError: There is no value, or one is not finite.
-
-    Source: Efron 1987; `scipy.stats.bootstrap(method="BCa")`.
+    [v, v] when all values are v, where BCa is 0/0: the data did not vary, which does not say that
+    the value is known exactly.
     """
     column = np.asarray(values, dtype=np.float64).reshape(-1, 1)
     return mean_intervals(column, seed, confidence=confidence)[0]
@@ -111,19 +87,8 @@ def mean_intervals(
 ) -> tuple[Interval, ...]:
     """Give the interval of `mean_interval` for many columns from one shared draw of tasks.
 
-    For a whole report this is the call: arms and measures are columns, and each comes out as if
-    it had been asked for alone with the same seed.
-
-    Args:
-        columns: Shape (tasks, columns).
-        seed: Of the resampling, derived from the panel hash.
-        pairs: Columns (first, second) whose paired difference, first minus second, is wanted too.
-
-    Returns:
-        One interval per column, then one per pair.
-
-    Raises:
-        ValueError: There is no task, or a value is not finite.
+    One interval per column of shape (tasks, columns), then one per pair of columns (first minus
+    second); each comes out as if it had been asked for alone with the same seed.
 
     Source: Efron 1987; `scipy.stats.bootstrap(method="BCa", paired=True)`.
     """
@@ -133,7 +98,9 @@ def mean_intervals(
     data = [*columns.T, *(columns[:, first] - columns[:, second] for first, second in pairs)]
     resampled = [*means.T, *(means[:, first] - means[:, second] for first, second in pairs)]
     return tuple(
-        _bca_interval(values, distribution, confidence)
+        Interval(float(values[0]), float(values[0]))
+        if values.max() == values.min()
+        else Interval(*bca_limits(values, distribution, confidence=confidence))
         for values, distribution in zip(data, resampled, strict=True)
     )
 
@@ -143,14 +110,6 @@ def bonett_price_interval(up: int, down: int, n: int, confidence: float = 0.95) 
 
     Reports print this one: it agrees with the exact gate at n = 71, where its lower limit clears
     zero from six ups and no down.
-
-    Args:
-        up: Tasks that only the first arm has right.
-        down: Tasks that only the second has right.
-        n: All tasks, from 1.
-
-    Raises:
-        ValueError: There is no task, or more discordant tasks than tasks.
 
     Source: Bonett & Price 2012, with one added to each discordant count and two to n.
     """
@@ -170,10 +129,6 @@ def paired_interval(differences: FloatArray, seed: int, *, confidence: float = 0
 
     Bonett–Price where every task goes up, down or stays, else BCa bootstrap. A fraction on a single
     task bounds nothing: [-1, 1].
-
-    Args:
-        differences: Shape (tasks,).
-        seed: Of the bootstrap, derived from the panel hash.
     """
     return paired_intervals([differences], seed, confidence=confidence)[0]
 
@@ -204,16 +159,5 @@ def without_dust(differences: FloatArray) -> FloatArray:
     return rounded
 
 
-def _bca_interval(values: FloatArray, means: FloatArray, confidence: float) -> Interval:
-    if values.max() == values.min():
-        return Interval(float(values[0]), float(values[0]))
-    return Interval(*bca_limits(values, means, confidence=confidence))
-
-
 def _quantile(confidence: float) -> float:
     return float(scipy.special.ndtri(1 - (1 - confidence) / 2))
-
-
-def _check_count(count: int, n: int) -> None:
-    if not 0 <= count <= n:
-        raise ValueError(f"a count of successes must lie between 0 and n: count {count}, n {n}")

@@ -1,7 +1,6 @@
 """How far a score moves when nothing changed: noise floors from repeated runs, and drift.
 
-Tasks are taken to flip independently. A shock to a whole run (a fallback that answers everything)
-breaks that.
+Tasks are taken to flip independently, which a shock to a whole run breaks.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from typing import Literal
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.stats.paired import GATE_ALPHA, exact_paired_two_sided_p
-
-FloatArray = NDArray[np.float64]
 
 DRIFT_ALPHA = 0.05
 """Below this, either alarm of a control invalidates the comparison."""
@@ -48,14 +45,9 @@ class PooledFloor:
 def pool_noise_floor(repeats: Sequence[FloatArray]) -> PooledFloor | None:
     """Estimate the floor of one arm from its repeats at one or several points.
 
-    Args:
-        repeats: One table for each point, of shape (runs, tasks), 0 or 1, over the same tasks.
-
-    Returns:
-        None when no point was run twice: no floor is known then, and reports say so.
-
-    The first run of a point is paired with the second, the third with the fourth, and so on, so
-    that no run is counted twice.
+    One table of outcomes for each point, shape (runs, tasks); None when no point was run twice. The
+    first run of a point is paired with the second, the third with the fourth, and so on, so that no
+    run is counted twice.
     """
     tables = [table for table in repeats if len(table) >= 2 and table.shape[1] > 0]
     if not tables:
@@ -81,11 +73,7 @@ def pool_noise_floor(repeats: Sequence[FloatArray]) -> PooledFloor | None:
 
 
 def flip_probabilities(outcomes: FloatArray) -> FloatArray:
-    """Give each task's chance to differ between two of R runs: 2k(R-k)/(R(R-1)), unbiased.
-
-    Args:
-        outcomes: Shape (runs, tasks), at least two runs; k of the R runs passed a task.
-    """
+    """Give each task's chance to differ between two of R runs: 2k(R-k)/(R(R-1)), unbiased."""
     runs = len(outcomes)
     k = outcomes.sum(axis=0)
     return np.asarray(2.0 * k * (runs - k) / (runs * (runs - 1)), dtype=np.float64)
@@ -93,9 +81,6 @@ def flip_probabilities(outcomes: FloatArray) -> FloatArray:
 
 def upper_flip_rate(flips: int, comparisons: int, *, confidence: float = 0.95) -> float:
     """Give the one-sided exact upper limit of a rate; 1 - alpha^(1/n) with no flip.
-
-    Raises:
-        ValueError: The flips are outside 0 to the comparisons.
 
     Source: Clopper & Pearson 1934.
     """
@@ -119,16 +104,7 @@ def net_band(n: int, flip_rate: float) -> int:
 
 
 def net_change(n: int, p_up: float, p_down: float) -> FloatArray:
-    """Compute the distribution of ups minus downs over n independent tasks.
-
-    Args:
-        n: Tasks, at least 1.
-        p_up: Probability that a task goes up by one.
-        p_down: Probability that it goes down by one; p_up + p_down <= 1.
-
-    Returns:
-        P(net = value) for every whole value from -n to n: shape (2n + 1,).
-    """
+    """Compute P(ups - downs = value) over n independent tasks, for every value from -n to n."""
     factor = np.array([p_down, max(0.0, 1.0 - p_up - p_down), p_up])
     masses: FloatArray = np.ones(1)
     power = n
@@ -169,15 +145,7 @@ class Drift:
 
 
 def judge_drift(arm: str, *, up: int, down: int, n: int, flip_rate: float) -> Drift:
-    """Judge a control that was run in both sessions.
-
-    Args:
-        arm: Its name.
-        up: Tasks that it gained.
-        down: Tasks that it lost.
-        n: Tasks in both sessions.
-        flip_rate: The noise floor of that arm, per task; 0 when it is deterministic.
-    """
+    """Judge a control that was run in both sessions."""
     flips_p = unusual_flips_p(up + down, n, flip_rate)
     net_p = exact_paired_two_sided_p(up, down)
     is_drift = min(flips_p, net_p) <= DRIFT_ALPHA

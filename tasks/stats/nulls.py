@@ -1,11 +1,8 @@
-"""The null family: what answers score that know nothing of the question.
-
-Nulls are computed, never run. Each strategy gives one score per task, paired with the arms'.
+"""The null family: what answers score that know nothing of the question. Computed, never run.
 
 `constant` reads gold, so no deployed system could do it; it is the hardest of the nulls.
 `most-changed` reads none: a product could ship it. `random` is an expectation over all random
-answers and never one draw. `permuted` takes a candidate's own answers to the other tasks: an arm
-that ignores the question scores the same with its answers shuffled.
+answers. `permuted` takes a candidate's own answers to the other tasks.
 """
 
 from __future__ import annotations
@@ -15,15 +12,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.stats.gold_table import build_gold_table
 from coldrun.tasks.stats.measures import Measure
 from coldrun.tasks.stats.measures.definition import RandomDraw, cut_items
 
-FloatArray = NDArray[np.float64]
 Grades = tuple[float, ...]
 
 
@@ -41,22 +37,11 @@ class NullGround:
 def measure_nulls(
     tasks: Sequence[Task], measure: Measure, *, primary: Measure, k: int, ground: NullGround
 ) -> dict[str, FloatArray]:
-    """Score every null strategy that needs no candidate, task by task.
+    """Score every null that needs no candidate, task by task, in the order of reports.
 
-    Args:
-        tasks: The panel in its order, all of one answer kind.
-        measure: What to score.
-        primary: What `constant` is the best constant answer at, whatever is measured of it, so that
-            one line of a report is one answer.
-        k: Items that a question asks for: the largest cut-off of the evaluation.
-        ground: The corpus.
-
-    Returns:
-        Scores in [0, 1] in the order of `tasks`, keyed in the order of reports: `empty`;
-        `everything` (set answers only); `constant`; `most-changed` (only with counts); `random`.
-
-    Raises:
-        PanelError: A task's gold is empty and the measure is one of rankings.
+    `everything` is for sets only, `most-changed` only where changes are counted. `constant` is the
+    best constant answer at `primary`, whatever is measured of it, so that one line of a report is
+    one answer.
     """
     _require_gold(tasks, measure)
     items = _corpus_names(tasks, ground)
@@ -73,19 +58,10 @@ def measure_nulls(
 
 
 def constant_answer(tasks: Sequence[Task], measure: Measure, *, k: int) -> tuple[str, ...]:
-    """Find the constant answer that scores best on the panel: one answer to every task.
+    """Find the constant answer that scores best on the panel: at most `k` items for rankings.
 
-    Args:
-        tasks: The panel, all of one answer kind.
-        measure: What to be best at.
-        k: The longest ranking that a question allows; unused for sets.
-
-    Returns:
-        Items best first for rankings, in text order for sets; possibly empty. Equal choices go to
-        the item that comes first in text order, so the answer is the same on every machine.
-
-    Raises:
-        PanelError: A task's gold is empty and the measure is one of rankings.
+    Equal choices go to the item that comes first in text order, so that the answer is the same on
+    every machine.
     """
     _require_gold(tasks, measure)
     if not tasks:
@@ -106,15 +82,6 @@ def random_scores(
     For rankings: the first `k` of a uniformly random order of the corpus items. For sets: a size
     drawn from the sizes of the panel's gold sets, then a uniformly random set of that size.
     Gold items outside the corpus are never found.
-
-    Args:
-        tasks: The panel, all of one answer kind.
-        measure: What to score.
-        k: Length of a ranking; unused for sets.
-        items: Every item of the corpus.
-
-    Raises:
-        PanelError: A task's gold is empty and the measure is one of rankings.
     """
     _require_gold(tasks, measure)
     corpus = frozenset(items)
@@ -152,19 +119,7 @@ def permuted_scores(
 ) -> FloatArray:
     """Give each task's mean score over the answers that the candidate gave to the other tasks.
 
-    The expectation is over all pairings of a task with another task's answer; no shuffle is drawn.
-
-    Args:
-        answers: Items by task id, best first; a missing id counts as the empty answer.
-        tasks: The panel, at least two tasks of one answer kind.
-        measure: What to score.
-
-    Returns:
-        Expected scores in [0, 1], in the order of `tasks`.
-
-    Raises:
-        ValueError: There are fewer than two tasks, so no other answer.
-        PanelError: A task's gold is empty and the measure is one of rankings.
+    The expectation is over all pairings; no shuffle is drawn. A missing id counts as empty.
     """
     if len(tasks) < 2:
         raise ValueError(f"permuting answers needs at least two tasks, got {len(tasks)}")
@@ -180,7 +135,6 @@ def permuted_scores(
 
 
 def _require_gold(tasks: Sequence[Task], measure: Measure) -> None:
-    """Refuse tasks that the measure cannot score."""
     if "set" in measure.answer_kinds:
         return
     for task in tasks:
@@ -200,7 +154,6 @@ def _score_all(tasks: Iterable[Task], measure: Measure, answer: Sequence[str]) -
 
 
 def _score_everything(tasks: Sequence[Task], measure: Measure, corpus: Iterable[str]) -> FloatArray:
-    """Score the set of all items; tasks with the same grades once, since it holds all gold."""
     answer = tuple(corpus)
     keys = [_sorted_grades(task.gold_grades, task.gold_grades) for task in tasks]
     scores = {
@@ -215,10 +168,7 @@ def _sorted_grades(gold: Mapping[str, float], items: Iterable[str]) -> Grades:
 
 
 def _corpus_names(tasks: Sequence[Task], ground: NullGround) -> list[str]:
-    """Names for every item of the corpus: the known ones, then numbers for the rest.
-
-    Nulls read how many items there are and which are gold; of the others they need no name.
-    """
+    # Nulls read how many items there are and which are gold; the others need no real name.
     known = dict.fromkeys(ground.change_counts)
     for task in tasks:
         known.update(dict.fromkeys(task.shape))

@@ -15,7 +15,8 @@ import numpy as np
 import scipy
 from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from coldrun.tasks.lib.arrays import FloatArray
+
 PackedFlips = NDArray[np.uint8]
 Alternative = Literal["greater", "two-sided"]
 
@@ -30,11 +31,7 @@ _EXACT_PAIRS = 4096
 
 
 def exact_paired_p(up: int, down: int) -> float:
-    """Give the one-sided exact p that ups are likelier than downs: P(Bin(up+down, 1/2) >= up).
-
-    Returns:
-        1.0 when no pair is discordant: nothing was observed against the null hypothesis.
-    """
+    """Give the one-sided exact p that ups are likelier than downs: P(Bin(up+down, 1/2) >= up)."""
     if up < 0 or down < 0:
         raise ValueError(f"counts of discordant tasks must not be negative: up {up}, down {down}")
     trials = up + down
@@ -65,18 +62,6 @@ def sign_flip_p(
     the exact paired test); otherwise (1 + hits) / (1 + resamples) over seeded random signs. Zeros
     are kept in the definition and dropped in the computation: they double every count.
 
-    Args:
-        differences: One per task, first arm minus second; any scale.
-        seed: Of the random signs; unused when the distribution is enumerated.
-        resamples: Random sign vectors.
-        alternative: "greater" for mean > 0; "two-sided" for the absolute mean.
-
-    Returns:
-        A p in (0, 1]; 1.0 when every difference is zero or there is none.
-
-    Raises:
-        ValueError: A difference is not finite.
-
     Source: Fisher's randomisation test; sums within a relative 1e-9 count as ties.
     """
     values = np.asarray(differences, dtype=np.float64).ravel()
@@ -103,12 +88,6 @@ def sign_flip_p(
 def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
     """Adjust p-values so that any false rejection at all stays below alpha.
 
-    Returns:
-        Adjusted p in the order given, at most 1, monotone in the raw p.
-
-    Raises:
-        ValueError: A p-value is outside [0, 1] or not a number.
-
     Source: Holm 1979. Not Holm–Šidák, the default of statsmodels.
     """
     p = np.asarray(p_values, dtype=np.float64)
@@ -125,7 +104,6 @@ def adjust_holm(p_values: Sequence[float]) -> tuple[float, ...]:
 
 
 def _count_outcomes(trials: int, at_least: int) -> int:
-    """Count the outcomes of `trials` fair coins with `at_least` or more heads."""
     ways = comb(trials, at_least)
     total = ways
     for heads in range(at_least, trials):
@@ -135,12 +113,7 @@ def _count_outcomes(trials: int, at_least: int) -> int:
 
 
 def _draw_flips(tasks: int, *, seed: int, resamples: int) -> PackedFlips:
-    """Draw which tasks change sign in each resample.
-
-    Returns:
-        Shape (ceil(tasks / 8), resamples), the tasks of a byte from its lowest bit; all 2^tasks
-        columns when there are at most 13 tasks, else `resamples` random ones.
-    """
+    # Shape (ceil(tasks / 8), resamples): the tasks of a byte from its lowest bit.
     width = (tasks + 7) // 8
     if tasks <= _EXHAUSTIVE_TASKS:
         codes = np.arange(2**tasks, dtype="<u2")
@@ -150,15 +123,6 @@ def _draw_flips(tasks: int, *, seed: int, resamples: int) -> PackedFlips:
 
 
 def _sum_flipped(values: FloatArray, flips: PackedFlips) -> FloatArray:
-    """Sum the values with the signs of each resample.
-
-    Args:
-        values: Shape (tasks,).
-        flips: Of `_draw_flips` for as many tasks.
-
-    Returns:
-        Shape (resamples,).
-    """
     groups, resamples = flips.shape
     padded = np.zeros(groups * 8)
     padded[: values.size] = values

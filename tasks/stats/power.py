@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 import scipy
-from numpy.typing import NDArray
 
-FloatArray = NDArray[np.float64]
+from coldrun.tasks.lib.arrays import FloatArray
 
 
 def find_critical_ups(n: int, *, alpha: float = 0.025) -> FloatArray:
-    """Find, for each number of discordant pairs m from 0 to n, the fewest ups with p <= alpha.
+    """Find, for each number m of discordant pairs up to n, the fewest ups with p <= alpha.
 
-    Returns:
-        Shape (n + 1,), whole numbers; m + 1 where no number of ups reaches `alpha`.
+    m + 1 where no number of ups reaches `alpha`.
     """
     critical = np.ones(n + 1)
     ups = 1
@@ -39,18 +37,7 @@ def exact_power(
 ) -> float:
     """Give the probability that the exact paired test shows a gain.
 
-    Args:
-        n: Tasks.
-        p_up: Probability that a task goes up.
-        p_down: Probability that a task goes down; p_up + p_down <= 1.
-        alpha: One-sided level; 0.025 is the gate's, and the upper half of a two-sided 0.05.
-        critical: Of `find_critical_ups(n, alpha=alpha)`, to save computing it again.
-
-    Returns:
-        Sum over discordant m of Bin(m; n, p_up + p_down) x P(Bin(m, p_up share) >= critical).
-
-    Raises:
-        ValueError: The probabilities are negative or exceed 1 together.
+    The sum over discordant m of Bin(m; n, p_up + p_down) x P(Bin(m, p_up share) >= critical).
     """
     discordance = p_up + p_down
     if min(p_up, p_down) < 0 or discordance > 1 + 1e-12:
@@ -67,7 +54,6 @@ def exact_power(
 
 
 def _binomial_weights(n: int, p: float) -> FloatArray:
-    """Give P(Bin(n, p) = m) for m from 0 to n; `scipy.stats` would load for half a second."""
     m = np.arange(n + 1)
     special = scipy.special
     ways = special.gammaln(n + 1) - special.gammaln(m + 1) - special.gammaln(n - m + 1)
@@ -80,15 +66,7 @@ def minimum_detectable_effect(
 ) -> float | None:
     """Find the true net gain, in tasks, that the exact test shows with the wanted power.
 
-    Args:
-        n: Tasks.
-        regression_rate: True probability that a task goes down.
-        power: Wanted probability of significance in the upward direction.
-        alpha: Two-sided level; the gate's one-sided 0.025 is the upper half of 0.05.
-
-    Returns:
-        n x (p_up - regression_rate), fractional; None when even a gain on every task that does
-        not regress would not be shown with that power.
+    `alpha` is two-sided. None when even a gain on every task that does not regress is not shown.
     """
     critical = find_critical_ups(n, alpha=alpha / 2)
     ceiling = 1.0 - regression_rate

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.config import Config, parse_config
-from coldrun.tasks.judge.attribution_model import AblationPart, EffectPart
 from coldrun.tasks.judge.load_run import load_report
-from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.judge.report_model import AblationPart, EffectPart, Report
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.report.run_document import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab
@@ -35,12 +34,6 @@ PLAIN = {key: value for key, value in FULL.items() if not key.startswith("retry"
 def configure(**changes: Any) -> Config:
     arm = {**PLAIN, "name": "plain", "role": "control", "ablation_of": "full", **changes}
     return parse_config({"panel": {"kind": "jsonl", "file": "tasks.jsonl"}, "arm": [FULL, arm]})
-
-
-def test_ablation_of_one_factor_is_accepted_with_the_settings_that_go_with_it() -> None:
-    """`retry_prompt` cannot be there without `retry`: it is no second factor."""
-    assert configure(factor="retry").arm[1].factor == ("retry",)
-    assert configure(factor=["retry"]).arm[1].factor == ("retry",)
 
 
 REFUSED = {
@@ -73,7 +66,8 @@ def test_ablation_that_is_none_is_refused(case: str) -> None:
 
 
 def test_ablation_of_a_nested_key_and_a_declared_bundle_are_accepted() -> None:
-    """Dotted names reach into a table; two names are a bundle."""
+    """Dotted names reach into a table; `retry_prompt` goes with `retry`: it is no second factor."""
+    assert configure(factor="retry").arm[1].factor == ("retry",)
     nested = {"temperature": 0, "seed": 2}
     same = {"retry": "once", "retry_prompt": "Again."}
     configure(factor="parameters.seed", parameters=nested, **same)
@@ -113,7 +107,9 @@ def test_effect_of_a_retry_is_told_on_all_tasks_and_where_it_fired(
     chats: tuple[EvaluationLab, Report],
 ) -> None:
     """Removing it loses what second calls fixed, all of it where there was a second call."""
-    (part,) = chats[1].ablations
+    lab, report = chats
+    (part,) = report.ablations
+    assert load_report(lab.warehouse, "last").report.ablations == report.ablations
     kinds = [len(word) % 3 for word in WORDS[:34]]
     once, twice, never = kinds.count(0), kinds.count(1), kinds.count(2)
 
@@ -134,14 +130,6 @@ def test_effect_of_a_retry_is_told_on_all_tasks_and_where_it_fired(
     for text in (printed(chats[1]), render_markdown(chats[1])):
         assert "from retry to direct: retry changed, and nothing else" in text
         assert "second call used" in text
-
-
-def test_effects_read_back_from_the_warehouse_are_the_same(
-    chats: tuple[EvaluationLab, Report],
-) -> None:
-    """What was declared is kept with the run."""
-    lab, report = chats
-    assert load_report(lab.warehouse, "last").report.ablations == report.ablations
 
 
 BUNDLE = """

@@ -39,11 +39,6 @@ def make_arm(
     )
 
 
-def test_compare_costs_of_one_arm_is_none() -> None:
-    """There is nobody to compare it with."""
-    assert compare_costs([make_arm("a", [(1.0, 5)])], seed=SEED) is None
-
-
 def test_compare_costs_puts_the_judged_arm_first_and_later_ones_before_earlier() -> None:
     """A candidate against its controls; among controls, the elaborate one against the plain."""
     arms = [make_arm(name, [(1.0, 5), (0.0, 7)]) for name in ("direct", "tool", "retry")]
@@ -145,16 +140,13 @@ def test_compare_costs_of_many_rivals_widens_the_intervals() -> None:
     assert (same.cost_high or 0) > (two.pairs[0].cost_high or 0)
 
 
-def test_compare_costs_of_one_task_claims_no_order() -> None:
+def test_compare_costs_of_one_task_claims_no_order_and_one_arm_has_no_pair() -> None:
     """One task has no spread that an interval could come from."""
-    arms = [
-        CostedArm(name=name, scores=np.array([score]), costs=np.array([cost]), seconds={})
-        for name, score, cost in (("dear", 0.4, 5.0), ("cheap", 0.6, 1.0))
-    ]
-    found = compare_costs(arms, seed=1)
-
+    dear, cheap = make_arm("dear", [(0.4, 5)]), make_arm("cheap", [(0.6, 1)])
+    found = compare_costs([dear, cheap], seed=1)
     assert found is not None
     (pair,) = found.pairs
     assert (pair.cost_low, pair.cost_high) == (None, None)
     assert (pair.low, pair.high, pair.standing) == (-1, 1, "unresolved")
     assert found.latencies == []
+    assert compare_costs([dear], seed=SEED) is None

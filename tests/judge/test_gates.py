@@ -7,57 +7,49 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.judge.gate_model import GatePart
 from coldrun.tasks.judge.gates import adjust_gates, judge_candidate, judge_gate, pair_scores
+from coldrun.tasks.judge.report_model import GatePart
 from coldrun.tasks.stats.paired import GATE_ALPHA, exact_paired_p
 
 
 def hits(count: int, n: int = 40) -> np.ndarray:
-    """Score the first `count` of n tasks 1."""
     return (np.arange(n) < count).astype(np.float64)
 
 
 def judge(scores: np.ndarray, *, margin: float = 1, **nulls: np.ndarray) -> GatePart:
-    """Judge a candidate without rivals."""
     return judge_candidate(
         "tool", scores, measure="hit@5", nulls=nulls, rivals={}, margin_tasks=margin, seed=0
     )
 
 
-def test_judge_better_than_every_null_beats_them() -> None:
-    """Six more than the best null, none fewer, is the least that passes."""
-    found = judge(hits(16), empty=hits(0), constant=hits(10))
-    assert found.outcome == "beats_nulls"
-    assert [(part.up, part.p) for part in found.against] == [(16, 0.5**16), (6, 0.5**6)]
-    assert (found.against[1].value, found.against[1].difference) == (0.25, 0.15)
+@pytest.mark.parametrize(
+    ("scored", "constant", "margin", "outcome", "reason"),
+    [
+        (16, 10, 1, "beats_nulls", "better than every null, p ≤ 0.016"),
+        (15, 10, 1, "inconclusive", "better than constant by +5 tasks, but p = 0.031 > 0.025"),
+        (10, 10, 1, "measured_nothing", "not better than constant (+0 tasks)"),
+        (10, 12, 1, "measured_nothing", "not better than constant (-2 tasks)"),
+        (16, 10, 7, "inconclusive", "less than the registered margin of 7"),
+        (17, 10, 7, "beats_nulls", "better than every null"),
+    ],
+)
+def test_judge_names_the_null_that_decides(
+    scored: int, constant: int, margin: int, outcome: str, reason: str
+) -> None:
+    """Six more than the best null, none fewer, is the least that passes at 0.025."""
+    found = judge(hits(scored), margin=margin, empty=hits(0), constant=hits(constant))
+    assert found.outcome == outcome
+    assert reason in found.reason
 
 
-def test_judge_five_more_than_a_null_is_inconclusive() -> None:
-    """One task fewer has p = 0.031, above the level, and the null is named."""
-    found = judge(hits(15), empty=hits(0), constant=hits(10))
-    assert found.outcome == "inconclusive"
-    assert found.reason == "better than constant by +5 tasks, but p = 0.031 > 0.025"
-
-
-def test_judge_equal_to_a_null_measured_nothing() -> None:
-    """A tie with any null is nothing, whatever the others say."""
-    found = judge(hits(10), empty=hits(0), constant=hits(10))
-    assert found.outcome == "measured_nothing"
-    assert found.reason == "not better than constant (+0 tasks)"
-    assert found.against[1].p == 1.0
-
-
-def test_judge_worse_than_one_null_measured_nothing() -> None:
-    """Better than four nulls does not make up for one."""
-    assert judge(hits(10), empty=hits(0), constant=hits(12)).outcome == "measured_nothing"
-
-
-def test_judge_below_the_margin_is_inconclusive() -> None:
-    """Significant, but less than what was registered as better."""
-    found = judge(hits(16), margin=7, constant=hits(10))
-    assert found.outcome == "inconclusive"
-    assert "less than the registered margin of 7" in found.reason
-    assert judge(hits(17), margin=7, constant=hits(10)).outcome == "beats_nulls"
+def test_judge_of_nothing_comparable_raises_and_rounding_is_no_difference() -> None:
+    """A gate needs a null, and pairs the same tasks; 0.1 + 0.2 is not better than 0.3."""
+    with pytest.raises(ValueError, match="at least one null"):
+        judge_gate([], tasks=3, margin_tasks=1)
+    with pytest.raises(ValueError, match="same tasks, at least one: got 3, and 4 of grep"):
+        pair_scores(hits(1, 3), {"grep": ("floor", hits(1, 4))}, seed=0)
+    found = judge(np.full(40, 0.1 + 0.2), constant=np.full(40, 0.3))
+    assert (found.outcome, found.against[0].difference) == ("measured_nothing", 0.0)
 
 
 def test_judge_against_an_expectation_uses_sign_flips_and_counts_nothing() -> None:
@@ -67,13 +59,6 @@ def test_judge_against_an_expectation_uses_sign_flips_and_counts_nothing() -> No
     assert (found.against[0].up, found.against[0].down) == (None, None)
     assert 0 < found.against[0].p <= GATE_ALPHA
     assert judge(hits(4), random=np.full(40, 0.1)).outcome == "measured_nothing"
-
-
-def test_judge_with_rounding_in_the_scores_is_no_difference() -> None:
-    """0.1 + 0.2 is not better than 0.3."""
-    found = judge(np.full(40, 0.1 + 0.2), constant=np.full(40, 0.3))
-    assert found.outcome == "measured_nothing"
-    assert found.against[0].difference == 0.0
 
 
 def test_judge_names_every_control_that_scores_more() -> None:
@@ -93,18 +78,6 @@ def test_judge_names_every_control_that_scores_more() -> None:
     grep = found.compared[1]
     assert (grep.role, grep.value, grep.difference) == ("floor", 19 / 40, -6 / 40)
     assert (grep.up, grep.down, grep.p) == (0, 6, 1.0)
-
-
-def test_judge_without_a_null_raises() -> None:
-    """A gate with nothing to beat is no gate."""
-    with pytest.raises(ValueError, match="at least one null"):
-        judge_gate([], tasks=3, margin_tasks=1)
-
-
-def test_pair_scores_of_different_tasks_raises() -> None:
-    """Pairing needs the same tasks."""
-    with pytest.raises(ValueError, match="same tasks, at least one: got 3, and 4 of grep"):
-        pair_scores(hits(1, 3), {"grep": ("floor", hits(1, 4))}, seed=0)
 
 
 @given(

@@ -26,8 +26,7 @@ def make_task(*gold: str, answer: AnswerKind = "ranking", names_gold: str = "no"
 
 
 def label(answered: Answered | None, task: Task, measure: object = HIT_AT_5) -> str | None:
-    miss = classify_miss(answered, task, measure)  # type: ignore[arg-type]
-    return None if miss is None else miss.label
+    return classify_miss(answered, task, measure)  # type: ignore[arg-type]
 
 
 def ranking(rank: int, length: int = 40) -> Answered:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coldrun.tasks.report.run_document import render_markdown
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 SEARCH = """
@@ -39,11 +40,19 @@ def test_run_sole_candidate_that_made_the_gold_is_refused_a_verdict(
     assert "the gold was produced with" in gate.reason
     assert arm_of(report, "reader").is_withheld
     assert any("agreeing with oneself" in reason for reason in report.reasons)
+    page = render_markdown(report).splitlines()
+    row = next(line for line in page if line.startswith("| reader"))
+    assert "no verdict" in row
+    assert "1.000" not in row
 
 
 def test_run_refused_candidate_leaves_the_verdict_to_the_others(tmp_path: Path) -> None:
     """The other candidate is judged as ever, and told that a comparison would not be fair."""
-    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"') + SEARCH)
+    bars = "".join(
+        f'\n[[bar]]\narm = "{arm}"\nmeasure = "exact"\nat_least = 0.5\n'
+        for arm in ("reader", "other")
+    )
+    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"') + SEARCH + bars)
     report = lab.run().report
     assert {gate.arm: gate.outcome for gate in report.gates} == {
         "reader": "refused",
@@ -51,32 +60,4 @@ def test_run_refused_candidate_leaves_the_verdict_to_the_others(tmp_path: Path) 
     }
     assert (report.verdict, report.exit_code) == ("measured", 0)
     assert any("at a disadvantage" in warning for warning in report.warnings)
-
-
-def test_run_gold_from_something_else_changes_nothing(tmp_path: Path) -> None:
-    """A component that no arm has is declared for the record."""
-    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"a person"'))
-    report = lab.run().report
-    assert report.verdict == "measured"
-
-
-def test_report_of_a_refused_arm_prints_no_score(tmp_path: Path) -> None:
-    """Neither in the table nor in the headline, on the terminal or in Markdown."""
-    from coldrun.tasks.report.run_document import render_markdown
-
-    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"'))
-    text = render_markdown(lab.run().report)
-    row = next(line for line in text.splitlines() if line.startswith("| reader"))
-    assert "no verdict" in row
-    assert "1.000" not in row
-    assert "measured nothing" not in row
-
-
-def test_run_bar_of_a_refused_arm_is_not_judged(tmp_path: Path) -> None:
-    """A bar that is met would be a verdict by another name."""
-    bars = "".join(
-        f'\n[[bar]]\narm = "{arm}"\nmeasure = "exact"\nat_least = 0.5\n'
-        for arm in ("reader", "other")
-    )
-    lab = EvaluationLab(tmp_path).prepare(config=with_gold_from('"reader"') + SEARCH + bars)
-    assert [bar.arm for bar in lab.run().report.bars] == ["other"]
+    assert [bar.arm for bar in report.bars] == ["other"]

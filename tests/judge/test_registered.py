@@ -16,7 +16,6 @@ LATER = "2026-09-09T09:09:09+00:00"
 
 
 def has_runs(lab: EvaluationLab) -> bool:
-    """Whether freezing again would find a run."""
     return _find_last_run_lock(lab.warehouse, lab.files) is not None
 
 

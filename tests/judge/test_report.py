@@ -64,7 +64,6 @@ def printed(report: Report, width: int = 200) -> str:
 
 
 def details(report: Report, width: int = 200) -> str:
-    """What is printed behind the first screen."""
     return printed(report, width).partition("\nDetails: ")[2].partition("\n\n")[2]
 
 
@@ -140,7 +139,6 @@ SHAPE: dict[str, Any] = {
 
 
 def check_shape(value: Any, shape: Any, name: str = "report") -> None:
-    """Every field of the shape is there, with its type, in every entry of every list."""
     if isinstance(shape, dict):
         assert isinstance(value, dict), name
         for key, part in shape.items():
@@ -243,11 +241,3 @@ def answer(query, plain=answer):
 
     assert (report.verdict, report.exit_code, report.bars[0].met) == ("measured", 1, False)
     assert "bar FAILED: reader exact 0.542 ≥ 0.990" in printed(report)
-
-
-def test_report_fits_eighty_columns(labs: dict[str, tuple[EvaluationLab, Report]]) -> None:
-    """Tables are made for a plain terminal; no number is cut in two."""
-    text = details(labs["measured"][1], width=80)
-
-    row = next(line for line in text.splitlines() if line.startswith("reader"))
-    assert "1.000 (12)" in row

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.judge.strata import production_lines, stratum_table
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.report.document import Table
+from coldrun.tasks.report.run_document import find_stratum, production_lines, stratum_blocks
 from tests.evaluations import CONFIG, EvaluationLab, arm_of
 from tests.holdouts import make_holdout_lab
 
@@ -36,22 +37,13 @@ def test_strata_of_a_mined_panel_add_up_to_it(tmp_path: Path) -> None:
     assert report.strata["files"]["single"]["bm25"] == {"hit@1": 1.0, "n": 12.0}
     assert report.panel.names_gold_share == 0.0
     with pytest.raises(UsageError, match=r"no stratum 'colour'; it has files, kind, language"):
-        stratum_table(report, "colour")
-
-
-def test_stratum_table_has_every_null_before_the_arms(tmp_path: Path) -> None:
-    """A part's score without what doing nothing scores there would tell nothing."""
-    lab = make_holdout_lab(tmp_path)
-    lab.freeze()
-    report = lab.run().report
-    headers, rows = stratum_table(report, "language")
-    arms = [arm.name for arm in report.arms]
-    assert headers == ["language", "tasks", *arms]
-    assert arms[-2:] == ["bm25", "grep"]
-    (cells,) = rows
-    assert cells[:2] == ["python", "12"]
+        find_stratum(report, "colour")
+    _, table = stratum_blocks(report, "language")
+    assert isinstance(table, Table)
+    assert table.headers == ["language", "tasks", *(arm.name for arm in report.arms)]
     whole = [f"{arm.measures['hit@1'].value:.3f}" for arm in report.arms]
-    assert cells[2:] == whole
+    assert table.rows == [["python", "12", *whole]]
+    assert report.production == {}
 
 
 def test_report_by_a_stratum_prints_it_in_all_forms(tmp_path: Path) -> None:
@@ -143,9 +135,3 @@ def test_production_estimate_weights_a_balanced_sample_back(tmp_path: Path) -> N
 def _shown(report: object) -> object:
     arm = arm_of(report, "reader")  # type: ignore[arg-type]
     return arm.model_copy(update={"is_withheld": False})
-
-
-def test_production_estimate_of_a_whole_panel_is_left_out(tmp_path: Path) -> None:
-    """Where everything is asked the two questions have one answer."""
-    lab = EvaluationLab(tmp_path).prepare()
-    assert lab.run().report.production == {}

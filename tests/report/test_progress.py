@@ -26,7 +26,6 @@ def _clock_stands_still() -> Iterator[None]:
 
 
 def asking(done: int, planned: int, *, infra: int = 0, seconds: float = 10.0) -> Work:
-    """Work that began to ask so many seconds ago, with the first answer."""
     work = Work(since=NOW)
     work.update(Progress(done=min(1, planned), planned=planned, infra=0, replayed=0))
     work.update(Progress(done=done, planned=planned, infra=infra, replayed=0))
@@ -35,7 +34,6 @@ def asking(done: int, planned: int, *, infra: int = 0, seconds: float = 10.0) ->
 
 
 def parts_of(line: str) -> set[str]:
-    """Which parts a line has."""
     signs = {
         "phase": "asking",
         "count": " of ",
@@ -92,48 +90,28 @@ def test_progress_line_that_gets_narrower_loses_parts_in_order(
         assert parts == set(order[: len(parts)])
 
 
+ASCII = (
+    "asking ##########------------------------------ "
+    "50 of 200 | 3 tool failures | 0:30 left | 5.0/s"
+)
+
+
 @pytest.mark.parametrize(
-    ("width", "expected"),
+    ("work", "width", "expected"),
     [
-        (78, "asking ━━━━━━━━━━────────────────────────────── 50 of 200 · 0:30 left · 5.0/s"),
-        (40, "asking ━━───────── 50 of 200 · 0:30 left"),
-        (20, "asking 50 of 200"),
+        (asking(50, 200), 40, "asking ━━───────── 50 of 200 · 0:30 left"),
+        (asking(50, 200), 20, "asking 50 of 200"),
+        (asking(50, 200, infra=3), 100, ASCII),
+        (asking(50, 100, seconds=3599), 44, "asking ━━━━━━━─────── 50 of 100 · 59:59 left"),
+        (asking(50, 100, seconds=3600), 44, "asking ━━━━━━─────── 50 of 100 · 1:00 h left"),
+        (asking(200, 200, seconds=0), 80, "judging"),
+        (Work(phase="mining", since=NOW), 80, "mining"),
+        (Work(phase="mining", since=NOW - 5), 80, "mining 5 s"),
     ],
 )
-def test_progress_line_without_failures_does_not_mention_them(width: int, expected: str) -> None:
-    """Nothing is said of what did not happen."""
-    assert progress_line(asking(50, 200), width).plain == expected
-
-
-def test_progress_line_in_ascii_has_nothing_else() -> None:
-    """A terminal that cannot show the bar's characters gets others."""
-    line = progress_line(asking(50, 200, infra=3), 100, is_ascii=True).plain
-    assert line == (
-        "asking ##########------------------------------ "
-        "50 of 200 | 3 tool failures | 0:30 left | 5.0/s"
-    )
-
-
-@pytest.mark.parametrize(
-    ("seconds", "expected"),
-    [(1, "0:01 left"), (61, "1:01 left"), (3599, "59:59 left"), (3600, "1:00 h left")],
-)
-def test_progress_line_of_long_work_counts_hours(seconds: int, expected: str) -> None:
-    """Minutes and seconds below an hour, hours and minutes above."""
-    half = asking(50, 100, seconds=seconds)
-    assert expected in progress_line(half, 80).plain
-
-
-def test_progress_line_once_all_is_answered_says_judging() -> None:
-    """No bar that stands still at its end."""
-    assert progress_line(asking(200, 200, seconds=0), 80).plain == "judging"
-
-
-def test_progress_line_of_a_phase_counts_seconds_from_the_first_on() -> None:
-    """A phase that takes no time shows none."""
-    assert progress_line(Work(phase="mining", since=NOW), 80).plain == "mining"
-    work = Work(phase="mining", since=NOW - 5)
-    assert progress_line(work, 80).plain == "mining 5 s"
+def test_progress_line_says_what_there_is_to_say(work: Work, width: int, expected: str) -> None:
+    """No failures that did not happen, no bar that stands still, no seconds that did not pass."""
+    assert progress_line(work, width, is_ascii=expected == ASCII).plain == expected
 
 
 def test_progress_rate_does_not_count_answers_that_were_there_before() -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.judge.gate_model import MeasurePart
-from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.judge.report_model import MeasurePart, Report
 from coldrun.tasks.report.console import PeopleConsole
 from coldrun.tasks.report.run_document import print_report, render_markdown
 from tests.conftest import RepositoryBuilder

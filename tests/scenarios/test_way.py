@@ -9,7 +9,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from coldrun.tasks.judge.run_here import run_here
+from coldrun.tasks.judge.land_judgement import run_here
 from coldrun.tasks.report.run_document import render_markdown
 from coldrun.tasks.run.prepare import load_evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest

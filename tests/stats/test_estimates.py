@@ -13,13 +13,18 @@ from scipy import stats
 
 from coldrun.tasks.stats.bisection import collapse_equal, next_points
 from coldrun.tasks.stats.clusters import cluster_sign_flip_p, clustered_mean
+from coldrun.tasks.stats.cost_axis import (
+    compare_cost_ratios,
+    compare_latency,
+    describe_cost_ratio,
+    judge_dominance,
+    mark_points,
+    quantile_seconds,
+    share_on_frontier,
+)
 from coldrun.tasks.stats.intervals import Interval
-from coldrun.tasks.stats.latency import compare_latency, quantile_seconds
 from coldrun.tasks.stats.paired import sign_flip_p
-from coldrun.tasks.stats.pareto import judge_dominance, mark_points, share_on_frontier
-from coldrun.tasks.stats.ratios import compare_cost_ratios, describe_cost_ratio
-from coldrun.tasks.stats.stability import pass_at_k
-from coldrun.tasks.stats.verifier import mean_verified_accuracy, verified_accuracy
+from coldrun.tasks.stats.stability import mean_verified_accuracy, pass_at_k, verified_accuracy
 
 CHANCE = st.sampled_from([0.0, 0.2, 0.5, 1.0])
 INTERVAL = st.tuples(st.integers(-3, 3), st.integers(-3, 3)).map(
@@ -28,23 +33,6 @@ INTERVAL = st.tuples(st.integers(-3, 3), st.integers(-3, 3)).map(
 CLUSTERED = st.lists(
     st.tuples(st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from("abcd")), min_size=3, max_size=25
 ).filter(lambda rows: len({cluster for _, cluster in rows}) > 1)
-
-
-@pytest.mark.oracle
-@settings(max_examples=30)
-@given(rows=CLUSTERED)
-def test_clustered_mean_equals_statsmodels(rows: list[tuple[float, str]]) -> None:
-    """CR1 is the clustered error of a regression on a constant."""
-    from statsmodels.regression.linear_model import OLS
-
-    values, clusters = zip(*rows, strict=True)
-    found = clustered_mean(np.array(values), clusters)
-    groups = np.unique(clusters, return_inverse=True)[1]
-    fit = OLS(np.array(values), np.ones(len(values))).fit(
-        cov_type="cluster", cov_kwds={"groups": groups}
-    )
-    assert found.mean == pytest.approx(float(fit.params[0]))
-    assert found.se_clustered == pytest.approx(float(fit.bse[0]), abs=1e-9)
 
 
 @given(rows=CLUSTERED)
@@ -146,25 +134,6 @@ def test_describe_cost_ratio_undefined_cases_are_none() -> None:
         describe_cost_ratio(np.array([1.0]), np.array([]))
 
 
-def test_compare_cost_ratios_agrees_with_scipy() -> None:
-    """SciPy's paired percentile bootstrap of the same statistic."""
-    generator = np.random.default_rng(3)
-    scores = (generator.random((50, 2)) < [0.5, 0.4]).astype(float)
-    costs = generator.gamma(2.0, [0.02, 0.03], (50, 2))
-    (ours,) = compare_cost_ratios(scores, costs, [(0, 1)], seed=1)
-    theirs = stats.bootstrap(
-        (scores[:, 0], costs[:, 0], scores[:, 1], costs[:, 1]),
-        lambda s, c, t, d, axis: s.sum(axis) / c.sum(axis) - t.sum(axis) / d.sum(axis),
-        paired=True,
-        method="percentile",
-        rng=np.random.default_rng(2),
-    ).confidence_interval
-    assert ours is not None
-    width = theirs.high - theirs.low
-    assert ours.interval.low == pytest.approx(theirs.low, abs=0.06 * width)
-    assert ours.interval.high == pytest.approx(theirs.high, abs=0.06 * width)
-
-
 def test_compare_cost_ratios_with_a_free_arm_is_undefined() -> None:
     """There is no score per cost where nothing was spent, in any resample."""
     scores, costs = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[0.0, 0.1], [0.1, 0.1]])
@@ -219,14 +188,6 @@ def test_judge_dominance_mirrors_when_the_arms_are_swapped(
         cost_margin=margins[1],
     )
     assert other == mirror.get(one, one)
-
-
-def test_judge_dominance_within_both_margins_is_a_trade_off() -> None:
-    """A hair more accurate and a hair dearer: each would dominate, so neither does."""
-    found = judge_dominance(
-        Interval(0.001, 0.005), Interval(0.001, 0.005), accuracy_margin=0.01, cost_margin=0.01
-    )
-    assert found == "trade_off"
 
 
 def test_mark_points_drops_only_what_is_shown_to_be_dominated() -> None:

@@ -55,29 +55,20 @@ def test_net_band_is_the_smallest_that_holds_nineteen_of_twenty(n: int, rate: fl
     assert band == 0 or masses[sizes < band].sum() < 0.95
 
 
-def test_noise_floor_of_one_run_is_unknown() -> None:
-    """A single run says nothing of noise, and that is said instead of zero."""
-    assert pool_noise_floor([np.ones((1, 5))]) is None
-    assert pool_noise_floor([np.ones((2, 0))]) is None
-    assert pool_noise_floor([]) is None
-
-
-def test_drift_of_a_deterministic_control_is_any_flip() -> None:
-    """A control that cannot flip has drifted once it does."""
-    assert judge_drift("grep", up=1, down=0, n=71, flip_rate=0.0).verdict == "DRIFT"
-    assert judge_drift("grep", up=0, down=0, n=71, flip_rate=0.0).verdict == "NO_DRIFT"
-
-
-def test_drift_within_the_floor_is_none() -> None:
-    """One flip of 71 at a floor of one in 71 is what two runs do."""
-    assert judge_drift("grep", up=1, down=0, n=71, flip_rate=1 / 71).verdict == "NO_DRIFT"
-
-
-def test_drift_of_a_net_change_is_caught_without_many_flips() -> None:
+@pytest.mark.parametrize(
+    ("up", "down", "flip_rate", "verdict"),
+    [
+        (1, 0, 0.0, "DRIFT"),
+        (0, 0, 0.0, "NO_DRIFT"),
+        (1, 0, 1 / 71, "NO_DRIFT"),
+        (0, 6, 0.2, "DRIFT"),
+    ],
+)
+def test_drift_is_any_flip_beyond_the_floor_and_any_clear_net_change(
+    up: int, down: int, flip_rate: float, verdict: str
+) -> None:
     """Six losses and no gain alarm even where flips are common."""
-    found = judge_drift("grep", up=0, down=6, n=71, flip_rate=0.2)
-    assert found.flips_p > 0.05
-    assert found.verdict == "DRIFT"
+    assert judge_drift("grep", up=up, down=down, n=71, flip_rate=flip_rate).verdict == verdict
 
 
 @given(
@@ -95,17 +86,12 @@ def test_answer_agreement_equals_all_pairs(trials: list[list[list[str]]]) -> Non
     assert found["answer_agreement"] <= found["modal_share"] <= 1
 
 
-def test_answer_agreement_of_single_trials_is_unknown() -> None:
-    """One trial shows no stability."""
+def test_stability_of_single_trials_is_unknown_and_of_a_constant_answer_perfect() -> None:
+    """Which is why the nulls' stability is printed beside the arm's."""
     assert answer_agreement([[["a"]], [["b"]]]) == {}
     assert outcome_stability(np.array([[1.0], [0.0]])) == {}
-
-
-def test_stability_of_a_constant_answer_is_perfect() -> None:
-    """Which is why the nulls' stability is printed beside the arm's."""
     found = answer_agreement([[["a"], ["a"]], [["a"], ["a", "a"]]])
     assert (found["answer_agreement"], found["modal_share"]) == (1.0, 1.0)
-    assert outcome_stability(np.ones((2, 2)))["outcome_agreement"] == 1.0
 
 
 @given(trials=OUTCOMES)

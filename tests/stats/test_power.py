@@ -15,7 +15,6 @@ from coldrun.tasks.stats.power import exact_power, find_critical_ups, minimum_de
 
 
 def rejects(up: int, down: int) -> bool:
-    """The gate's rule."""
     return exact_paired_p(up, down) <= 0.025
 
 
@@ -60,10 +59,6 @@ def test_minimum_detectable_effect_of_a_tiny_panel_is_none() -> None:
     assert minimum_detectable_effect(0) is None
     assert minimum_detectable_effect(6) is not None
     assert 7 < (minimum_detectable_effect(71) or 0) < 8
-
-
-def test_exact_power_without_a_change_is_zero_and_of_impossible_rates_raises() -> None:
-    """Nothing moves, so nothing is shown."""
     assert exact_power(71, 0.0, 0.0) == 0.0
     with pytest.raises(ValueError, match="exceed 1 together"):
         exact_power(71, 0.7, 0.4)

@@ -17,13 +17,11 @@ from tests.evaluations import CONFIG, EvaluationLab, arm_of
 
 
 def score_first(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
-    """Half a point when a gold item is first, and half when one is anywhere before the cut."""
     cut = cut_items(items, cutoff)
     return 0.5 * any(item in gold for item in cut[:1]) + 0.5 * any(item in gold for item in cut)
 
 
 def expect_first(draw: RandomDraw) -> float:
-    """By the shares of orders that begin with gold, and that have none before the cut."""
     if not draw.items or not draw.drawn:
         return 0.0
     first = len(draw.known) / draw.items

@@ -30,6 +30,14 @@ from coldrun.tasks.stats.bootstrap import (
     resample_means,
 )
 from coldrun.tasks.stats.clusters import cluster_sign_flip_p, clustered_mean
+from coldrun.tasks.stats.cost_axis import (
+    compare_cost_ratios,
+    compare_latency,
+    describe_cost_ratio,
+    judge_dominance,
+    quantile_seconds,
+    share_on_frontier,
+)
 from coldrun.tasks.stats.decomposition import check_sum, clears_noise, compare_scores
 from coldrun.tasks.stats.integrity import bound_mrr, compare_dev_sealed
 from coldrun.tasks.stats.intervals import (
@@ -38,7 +46,6 @@ from coldrun.tasks.stats.intervals import (
     mean_interval,
     wilson_interval,
 )
-from coldrun.tasks.stats.latency import compare_latency, quantile_seconds
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.noise import (
     PooledFloor,
@@ -56,16 +63,14 @@ from coldrun.tasks.stats.paired import (
     exact_paired_two_sided_p,
     sign_flip_p,
 )
-from coldrun.tasks.stats.pareto import judge_dominance, share_on_frontier
 from coldrun.tasks.stats.power import exact_power, minimum_detectable_effect
-from coldrun.tasks.stats.ratios import compare_cost_ratios, describe_cost_ratio
 from coldrun.tasks.stats.stability import (
     answer_agreement,
     outcome_stability,
     pass_at_k,
     pass_hat_k,
+    verified_accuracy,
 )
-from coldrun.tasks.stats.verifier import verified_accuracy
 from tests.stats import oracles
 
 Inputs = dict[str, Any]
@@ -75,23 +80,19 @@ EXACT, TOLERANCE = parse_measure("exact"), 1e-12
 
 
 def known(value: Any) -> Any:
-    """A value that is there: no vector that stays is about an undefined one."""
     assert value is not None
     return value
 
 
 def limits(interval: Interval) -> list[float]:
-    """An interval as the vectors write it."""
     return [interval.low, interval.high]
 
 
 def score(text: str, items: list[str], gold: dict[str, float]) -> float:
-    """Score one answer; the gold of these vectors is never empty for rankings."""
     return float(known(parse_measure(text).score(items, gold)))
 
 
 def make_tasks(golds: list[list[str]], answer: str = "set") -> list[Task]:
-    """Tasks of which only gold matters."""
     return [
         Task(
             id=f"t{number}",
@@ -104,7 +105,6 @@ def make_tasks(golds: list[list[str]], answer: str = "set") -> list[Task]:
 
 
 def floor_of(*tables: Any) -> PooledFloor:
-    """The noise floor of repeats."""
     return known(pool_noise_floor([np.asarray(table, float) for table in tables]))
 
 
@@ -117,7 +117,6 @@ def wilson(i: Inputs) -> Any:
 
 
 def clopper_pearson(i: Inputs) -> Any:
-    """Each limit is one-sided at half of the rest."""
     confidence = (1 + i["confidence"]) / 2
     lower = upper_flip_rate(i["n"] - i["k"], i["n"], confidence=confidence)
     return [1 - lower, upper_flip_rate(i["k"], i["n"], confidence=confidence)]
@@ -190,7 +189,6 @@ def min_ups(i: Inputs) -> Any:
 
 
 def comparison(i: Inputs) -> Any:
-    """Ours beside the tests that are not used, which SciPy computes."""
     up, down, n = i["up"], i["down"], i["n"]
     differences = np.array([1.0] * up + [-1.0] * down + [0.0] * (n - up - down))
     return {
@@ -205,7 +203,6 @@ def comparison(i: Inputs) -> Any:
 
 
 def overlaps(i: Inputs) -> Any:
-    """Every p that two totals allow."""
     hits, others = i.get("arm_hits"), i["null_hits"]
     if i.get("alternative") == "null > arm":
         hits, others = others, hits
@@ -222,7 +219,6 @@ def paired_difference(i: Inputs) -> Any:
 
 
 def gate_table(i: Inputs) -> Any:
-    """The test and the interval call the same numbers of ups a gain."""
     return {
         str(up): {
             "exact_two_sided_le_05": exact_paired_two_sided_p(up, i["downs"]) <= 0.05,
@@ -233,7 +229,6 @@ def gate_table(i: Inputs) -> Any:
 
 
 def gate_sizes(i: Inputs) -> Any:
-    """How often the exact test fires when nothing changed: its power at equal chances."""
     return {
         f"n{row['n']}_psi{float(f'{rate:.4f}')}": {
             "exact": exact_power(row["n"], rate / 2, rate / 2, alpha=i["nominal_one_sided"])
@@ -301,7 +296,6 @@ def bca(i: Inputs) -> Any:
 
 
 def cost_ratios(i: Inputs) -> Any:
-    """Ratios of sums, which are not the means of ratios."""
     found = {}
     for arm, rows in i.items():
         ratio = describe_cost_ratio(np.array(rows["score"]), np.array(rows["cost"]))
@@ -314,7 +308,6 @@ def cost_ratios(i: Inputs) -> Any:
 
 
 def columns(i: Inputs, axis: str) -> Any:
-    """One axis of all arms: shape (tasks, arms)."""
     return np.array([rows[axis] for rows in i.values()], dtype=float).T
 
 
@@ -363,7 +356,6 @@ def clusters(i: Inputs) -> Any:
 
 
 def smallest_cluster_p(i: Inputs) -> Any:
-    """Reached when all clusters gain."""
     return {
         str(size): cluster_sign_flip_p(
             np.array([1.0, 0.5] * size), [str(place // 2) for place in range(2 * size)], seed=0
@@ -470,7 +462,6 @@ def biased_pass_at_k(i: Inputs) -> Any:
 
 
 def verified(p: float, i: Inputs, k: int) -> float:
-    """Over how many of k samples are right, each with chance p."""
     return sum(
         comb(k, right)
         * p**right
@@ -492,7 +483,6 @@ def best_of_k(i: Inputs) -> Any:
 
 
 def mean_best_of_k(i: Inputs) -> Any:
-    """Averaged over tasks, not on their mean."""
     mean = fmean(verified(p, i, i["k"]) for p in i["p"])
     return {"mean_of_tasks": mean, "plug_in_mean_p_WRONG": mean}
 
@@ -551,7 +541,6 @@ def steps(i: Inputs) -> Any:
 
 
 def bisect(vectors: list[str]) -> list[int]:
-    """The interior points that are run, round by round."""
     states = {0: vectors[0], len(vectors) - 1: vectors[-1]}
     runs: list[int] = []
     while points := next_points(len(vectors), states):
@@ -561,7 +550,6 @@ def bisect(vectors: list[str]) -> list[int]:
 
 
 def blind_spot(i: Inputs) -> Any:
-    """A change and its revert between equal ends."""
     runs = bisect(i["state_vectors"])
     return {"runs": runs, "detected": bool(runs)}
 
@@ -585,14 +573,12 @@ def diversity(i: Inputs) -> Any:
 def score_null(
     tasks: list[Task], name: str, *, null: str = "constant", corpus_items: int = 0
 ) -> float:
-    """The mean of one null over the gold items, and others where the corpus has more."""
     measure = parse_measure(name)
     ground = NullGround(corpus_items=corpus_items, change_counts={})
     return fmean(measure_nulls(tasks, measure, primary=measure, k=0, ground=ground)[null])
 
 
 def score_sets(tasks: list[Task], answer: list[str]) -> dict[str, float]:
-    """Average every set measure of one answer to all tasks."""
     return {
         name: fmean(score(name, answer, task.gold_grades) for task in tasks)
         for name in ("precision", "recall", "f1", "exact")
@@ -600,7 +586,6 @@ def score_sets(tasks: list[Task], answer: list[str]) -> dict[str, float]:
 
 
 def full_panel_null(i: Inputs) -> Any:
-    """Nineteen equal answers, all others different."""
     largest, total = i["tickets_with_3plus_repos"], i["tickets"]
     golds = [["a", "b", "c"]] * largest + [[f"r{number}"] for number in range(total - largest)]
     tasks = make_tasks(golds)
@@ -609,14 +594,12 @@ def full_panel_null(i: Inputs) -> Any:
 
 
 def broken_sample(i: Inputs) -> Any:
-    """One answer to nineteen equal questions and a straggler."""
     tasks = make_tasks([["a", "b", "c"]] * 19 + [["a", "b"]])
     assert list(constant_answer(tasks, parse_measure("f1"), k=0)) == i["answer"]
     return score_sets(tasks, i["answer"])
 
 
 def everything(i: Inputs) -> Any:
-    """Everything has all recall, and no verdict may rest on it."""
     assert not parse_measure("recall").definition.can_gate
     tasks, found = make_tasks(i["gold"]), score_sets(make_tasks(i["gold"]), i["answer"])
     for name, value in found.items():
@@ -677,7 +660,6 @@ def graded_ndcg(i: Inputs) -> Any:
 
 
 def duplicates(i: Inputs) -> Any:
-    """Duplicates leave before the cut; the other order of steps is not what comes out."""
     items, k, gold = i["ranking"], i["k"], dict.fromkeys(i["gold"], 1.0)
     ours = {"hit": score(f"hit@{k}", items, gold), "rr": score(f"mrr@{k}", items, gold)}
     marked = [
@@ -689,7 +671,6 @@ def duplicates(i: Inputs) -> Any:
 
 
 def tie_disagreement(i: Inputs) -> Any:
-    """Equal scores: the libraries disagree, even with themselves; ours reads the order only."""
     scores, relevant = i["scores"], i["relevant"]
     qrels, run = {"q": {relevant: 1}}, {"q": scores}
     for order in (["d1", "d2"], ["d2", "d1"]):
@@ -711,14 +692,12 @@ def tie_disagreement(i: Inputs) -> Any:
 
 
 def float32_tie(i: Inputs) -> Any:
-    """Scores that differ in the ninth digit are ties in trec_eval, and ours are ranks."""
     assert score("mrr@10", ["a", "b"], {i["relevant"]: 1.0}) == 1.0
     qrels = {"q": {i["relevant"]: 1}}
     return oracles.score_by_pytrec_eval(qrels, {"q": i["scores"]}, "recip_rank")["q"]
 
 
 def missing_query(i: Inputs) -> Any:
-    """A task that crashed counts 0 with us; trec_eval forgets it."""
     qrels, run = i["qrels"], i["run"]
     ours = fmean(score("mrr@10", list(run.get(task, ())), gold) for task, gold in qrels.items())
     assert ours == 0.5
@@ -730,7 +709,6 @@ def missing_query(i: Inputs) -> Any:
 
 
 def empty_gold(i: Inputs) -> Any:
-    """Empty gold is undefined for rankings with us, dropped or 0 with the libraries."""
     qrels, run = i["qrels"], i["run"]
     assert parse_measure("mrr@10").score(list(run["q1"]), qrels["q1"]) is None
     assert EXACT.score([], qrels["q1"]) == 1.0
@@ -745,7 +723,6 @@ def truth_table(i: Inputs) -> Any:
 
 
 def f1_averaging(i: Inputs) -> Any:
-    """The mean of task F1s, which is neither the F1 of means nor micro-F1."""
     rows = [(row["answer"], dict.fromkeys(row["gold"], 1.0)) for row in i["cases"]]
     macro = fmean(score("f1", answer, gold) for answer, gold in rows)
     # micro-F1 pools the counts: the F1 of all tasks' items as one task
@@ -848,7 +825,6 @@ CASES: dict[str, Case] = {
 
 
 def find_prefix(name: str) -> str:
-    """The longest prefix of a vector's name that has a case."""
     found = [prefix for prefix in CASES if name.startswith(prefix)]
     assert found, f"no case computes {name}"
     return max(found, key=len)

@@ -46,16 +46,9 @@ class Measure:
         return RANKING if self.cutoff is not None else self.definition.plain_kinds
 
     def score(self, items: Sequence[str], gold: Mapping[str, float]) -> float | None:
-        """Score one answer.
+        """Score the distinct items of one answer, best first, in [0, 1].
 
-        Args:
-            items: The answer, best first (order is ignored by set measures). Duplicates are
-                removed before the cut. A missing answer is the empty one.
-            gold: Right items with grades > 0, in the same spelling as `items`.
-
-        Returns:
-            A value in [0, 1]. None when gold is empty and the measure is one of rankings, because
-            empty-gold tasks go to set measures only.
+        None when gold is empty and the measure is one of rankings.
         """
         if not gold and "set" not in self.answer_kinds:
             return None
@@ -63,12 +56,7 @@ class Measure:
 
 
 def parse_measure(text: str) -> Measure:
-    """Read a measure as it is written in a configuration.
-
-    Raises:
-        ConfigError: The name is unknown, or its cut-off is missing, superfluous or not a positive
-            whole number.
-    """
+    """Read a measure as it is written in a configuration."""
     match = re.fullmatch(r"([a-z0-9]+?)(?:@([1-9][0-9]*))?", text)
     name = match[1] if match else text.partition("@")[0]
     definition = MEASURES.get(name)

@@ -10,12 +10,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from coldrun.tasks.lib.records import AnswerKind
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-
-    FloatArray = NDArray[np.float64]
 
 ScoreFunction = Callable[[Sequence[str], Mapping[str, float], int | None], float | None]
 
@@ -71,12 +67,7 @@ class Definition:
 
 
 def cut_items(items: Sequence[str], cutoff: int | None) -> list[str]:
-    """Keep the first occurrence of each item, and then the first `cutoff` of them.
-
-    Args:
-        items: An answer, best first; duplicates allowed.
-        cutoff: How many distinct items to keep; None keeps all.
-    """
+    """Keep the first occurrence of each item, and then the first `cutoff` of them."""
     return list(islice(dict.fromkeys(items), cutoff))
 
 

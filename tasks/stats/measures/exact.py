@@ -1,8 +1,5 @@
 """exact: whether the answer is the gold set, nothing more and nothing less.
 
-Order and duplicates do not count. Two empty sets are equal. Binary, 0 or 1. The best constant
-answer scores exactly the share of the commonest answer shape.
-
 Source: `exact match` of SQuAD (Rajpurkar et al. 2016), on sets.
 """
 
@@ -16,8 +13,8 @@ from typing import TYPE_CHECKING
 from coldrun.tasks.stats.measures.definition import SET, Definition, RandomDraw
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_exact(items: Sequence[str], gold: Mapping[str, float], _: int | None) -> float:
@@ -32,7 +29,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, _: int | None, __: int) -> list[int]:
-    """The commonest shape; of equally common ones the first in text order."""
     counted = Counter(_shapes(table)).items()
     return list(min(counted, key=lambda pair: (-pair[1], pair[0]))[0])
 
@@ -50,7 +46,7 @@ def _sum_over_answers(
 
 
 def _shapes(table: GoldTable) -> list[tuple[int, ...]]:
-    """The gold columns of each task; columns are in text order, so that these are shapes."""
+    # Columns are in text order, so that these are shapes.
     ends = table.marks.indptr
     return [
         tuple(sorted(int(column) for column in table.marks.indices[ends[row] : ends[row + 1]]))

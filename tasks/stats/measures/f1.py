@@ -1,8 +1,4 @@
-"""f1: the harmonic mean of precision and recall of one task.
-
-The mean over tasks is macro-F1, the mean of task F1s. It is not the F1 of the mean precision and
-mean recall, nor micro-F1, and as a mean over tasks it can be tested on paired tasks.
-Both empty scores 1, exactly one empty 0.
+"""f1: the harmonic mean of precision and recall of one task; its mean over tasks is macro-F1.
 
 Source: van Rijsbergen 1979; the rule for empty sets is that of SQuAD 2.0 (Rajpurkar et al. 2018).
 """
@@ -21,8 +17,8 @@ from coldrun.tasks.stats.measures.definition import (
 )
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_f1(items: Sequence[str], gold: Mapping[str, float], _: int | None) -> float:
@@ -40,7 +36,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, _: int | None, size: int) -> list[int]:
-    """The best items of each size by weight, and the best size; optimal."""
     chosen: list[int] = []
     best_total = float(table.empties)
     for length in range(1, min(size, len(table.items)) + 1):

@@ -1,7 +1,6 @@
-"""hit@k: whether any gold item stands among the first k.
+"""hit@k: whether any gold item stands among the first k; also called success@k and any@k.
 
-Also called success@k and any@k. Binary, 0 or 1. Duplicates are removed before the cut. The best
-constant list is a maximum cover, which is NP-hard; the null takes the greedy cover.
+The best constant list is a maximum cover, which is NP-hard; the null takes the greedy cover.
 
 Source: TREC `success_k`; `Success@k` of ir_measures, `hit_rate@k` of ranx.
 """

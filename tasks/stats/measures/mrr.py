@@ -1,9 +1,6 @@
 """mrr@k: the reciprocal rank of the first gold item, 0 beyond k.
 
-The mean over tasks is the mean reciprocal rank. A value without its cut-off cannot be compared:
-the cut-off is always stored and printed. Ranks come from the order of the answer alone; scores
-that an arm reports are not read, so the tie rules of the libraries never apply. The null takes the
-greedy cover as the best constant list.
+Ranks come from the order of the answer alone, so the tie rules of the libraries never apply.
 
 Source: Voorhees 1999, TREC-8 question answering track; `RR@k` of ir_measures, `mrr@k` of ranx.
 """
@@ -27,7 +24,6 @@ def score_mrr(items: Sequence[str], gold: Mapping[str, float], cutoff: int | Non
 
 
 def _expect_random(draw: RandomDraw) -> float:
-    """The mean 1/rank of the first gold item in a random order."""
     total, survival = 0.0, 1.0
     known = len(draw.known)
     if known == 0:

@@ -1,8 +1,6 @@
 """ndcg@k: discounted cumulative gain over that of the ideal ranking of gold.
 
-Linear gain, the grade itself, and the discount 1/log2(rank + 1), as in trec_eval, ir_measures and
-ranx. The exponential gain 2^grade - 1 (`ndcg_burges` of ranx, `dcg='exp-log2'` of ir_measures)
-differs as soon as grades exceed 1.
+Linear gain and the discount 1/log2(rank + 1), as in trec_eval, ir_measures and ranx.
 
 Source: Järvelin & Kekäläinen 2002.
 """
@@ -16,8 +14,8 @@ from typing import TYPE_CHECKING
 from coldrun.tasks.stats.measures.definition import Definition, RandomDraw, cut_items
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_ndcg(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
@@ -43,7 +41,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
-    """The items of the largest mean gain, which is optimal."""
     import numpy as np
 
     weights = np.asarray(table.grades.T @ (1.0 / _ideals(table, cutoff)), dtype=np.float64)
@@ -65,7 +62,6 @@ def _sum_over_answers(
 
 
 def _ideals(table: GoldTable, cutoff: int | None) -> FloatArray:
-    """The ideal discounted gain of each task."""
     import numpy as np
 
     grades = table.grades

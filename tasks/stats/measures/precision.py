@@ -22,8 +22,8 @@ from coldrun.tasks.stats.measures.definition import (
 )
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_precision(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
@@ -45,7 +45,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
-    """The commonest items; without a cut-off one of them, or nothing where that is likelier."""
     frequency = table.sum_rows(1.0)
     ranked = table.rank_by_weight(frequency)
     if cutoff is not None:

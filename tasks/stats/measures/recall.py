@@ -21,8 +21,8 @@ from coldrun.tasks.stats.measures.definition import (
 )
 
 if TYPE_CHECKING:
+    from coldrun.tasks.lib.arrays import FloatArray
     from coldrun.tasks.stats.gold_table import GoldTable
-    from coldrun.tasks.stats.measures.definition import FloatArray
 
 
 def score_recall(items: Sequence[str], gold: Mapping[str, float], cutoff: int | None) -> float:
@@ -40,7 +40,6 @@ def _expect_random(draw: RandomDraw) -> float:
 
 
 def _choose_constant(table: GoldTable, cutoff: int | None, size: int) -> list[int]:
-    """The items of the largest mean share of gold, or nothing where that is right more often."""
     weights = table.sum_rows(1.0 / table.sizes.clip(1.0))
     best = table.rank_by_weight(weights)[:size]
     if cutoff is None and float(weights[best].sum()) <= table.empties:
