@@ -15,11 +15,10 @@ import click
 from coldrun.cli.options import (
     Outputs,
     catch_errors,
-    report_options,
-    scratch_option,
+    place_options,
+    run_options,
     try_to_write,
     verbose_option,
-    warehouse_option,
 )
 from coldrun.tasks.lib.plain_text import counted
 
@@ -47,18 +46,12 @@ def command() -> None:
 
 @command.command("once", epilog="Example: coldrun nightly once configs/mytool.toml --markdown -")
 @configs_argument
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def once(
     configs: tuple[Path, ...],
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Run one night now.
 
@@ -71,7 +64,6 @@ def once(
     """
     from coldrun.tasks.history.night import summarise_nights
 
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     chosen = _choose(configs)
     _check_summary()
     nights = _find_nothing_new(chosen, warehouse=warehouse, scratch=scratch) or _run(
@@ -98,8 +90,7 @@ def once(
 @configs_argument
 @click.option("--cron", default="0 3 * * *", show_default=True, help="When, as a cron line.")
 @click.option("--timezone", default="UTC", show_default=True, help="The time zone of --cron.")
-@warehouse_option
-@scratch_option
+@place_options
 @verbose_option
 @catch_errors
 def serve(

@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -79,11 +79,32 @@ def config_argument(function: Function) -> Function:
     )
 
 
+def place_options(function: Function) -> Function:
+    """`--warehouse DIR` and `--scratch DIR`."""
+    return warehouse_option(scratch_option(function))
+
+
 def report_options(function: Function) -> Function:
-    """`--json FILE` and `--markdown FILE`; `-` is stdout, and people's text goes to stderr then."""
+    """`--json FILE` and `--markdown FILE`, which the command gets as its `Outputs`."""
     return json_option(
         "Also write the report as JSON; - for stdout (all else then goes to stderr)."
-    )(markdown_option(function))
+    )(markdown_option(with_outputs(function)))
+
+
+def run_options(function: Function) -> Function:
+    """What every command takes that asks arms: where its report, its data and its log go."""
+    return report_options(place_options(verbose_option(function)))
+
+
+def chart_option(function: Function) -> Function:
+    """`--svg FILE`: the chart, one of the command's `Outputs`."""
+    return click.option(
+        "--svg",
+        "svg_file",
+        metavar="FILE",
+        callback=check_output,
+        help="Also draw the score over the points, as SVG.",
+    )(function)
 
 
 def markdown_option(function: Function) -> Function:
@@ -159,6 +180,18 @@ def catch_errors(function: Function) -> Function:
     return wrapped  # type: ignore[return-value]
 
 
+def with_outputs(function: Function) -> Function:
+    """Hand a command its `Outputs` in place of the options that say where they go."""
+    caught = catch_errors(function)
+
+    @functools.wraps(caught)
+    def wrapped(**options: Any) -> Any:
+        names = [field.name for field in fields(Outputs) if field.name in options]
+        return caught(outputs=Outputs(**{name: options.pop(name) for name in names}), **options)
+
+    return wrapped  # type: ignore[return-value]
+
+
 def _tell_once(otherwise: Callable[..., None]) -> Callable[..., None]:
     """How warnings are shown: those of the warehouse once, in one line."""
     told: set[str] = set()
@@ -179,6 +212,7 @@ class Outputs:
 
     json_file: str | None = None
     markdown_file: str | None = None
+    svg_file: str | None = None
     verbose: bool = False
 
     @cached_property
@@ -262,12 +296,16 @@ def announce_clone(source: str | None, scratch: Path) -> None:
 def given_words(*names: str) -> list[str]:
     """These options as they were given on the command line; those that were not are left out."""
     context = click.get_current_context()
-    return [
-        word
-        for name in names
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        for word in (f"--{name}", str(context.params[name]))
-    ]
+    words = []
+    for option in context.command.params:
+        name = str(option.name)
+        if name in names and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            value = context.params[name]
+            if isinstance(value, bool):
+                words += [*option.opts[:1]] if value else [*option.secondary_opts[:1]]
+            else:
+                words += [option.opts[0], str(value)]
+    return words
 
 
 def full_option(function: Function) -> Function:
@@ -281,3 +319,11 @@ def resume_command(config_path: Path, run_id: str) -> str:
     """The command that continues a run, with the folders and the repository as they were given."""
     words = ["coldrun", "run", str(config_path), "--resume", run_id]
     return shlex.join(words + given_words("repo", "warehouse", "scratch"))
+
+
+def command_again(config_path: Path) -> str:
+    """The present command line, without where its report goes."""
+    context = click.get_current_context()
+    left_out = {"config_path", *(field.name for field in fields(Outputs))}
+    names = {str(option.name) for option in context.command.params} - left_out
+    return shlex.join(["coldrun", str(context.info_name), str(config_path), *given_words(*names)])

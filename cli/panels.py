@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, report_options, warehouse_option
 
 
 @click.command(
@@ -21,10 +21,7 @@ Examples:
 @click.option("--name", help="Only the panels of this evaluation.")
 @report_options
 @warehouse_option
-@catch_errors
-def command(
-    name: str | None, json_file: str | None, markdown_file: str | None, warehouse: Path
-) -> None:
+def command(name: str | None, outputs: Outputs, warehouse: Path) -> None:
     """Compare several panels: their newest scores, each beside what the panel was used for.
 
     A panel that a tool was developed on says less than one that was never looked at. What each was
@@ -34,6 +31,5 @@ def command(
     from coldrun.tasks.report.warehouse_document import panels_document
 
     panels = list_panels(warehouse, name=name)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     values = {"panels": [asdict(panel) for panel in panels]}
     outputs.show(panels_document(panels, warehouse), values)

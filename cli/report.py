@@ -7,13 +7,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    full_option,
-    report_options,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, full_option, report_options, warehouse_option
 
 
 @click.command(
@@ -39,14 +33,12 @@ Examples:
 @full_option
 @report_options
 @warehouse_option
-@catch_errors
 def command(
     run: str,
     stratum: str | None,
     prices_file: Path | None,
     is_full: bool,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
 ) -> None:
     """Print the report of a run again, computed from its stored answers.
@@ -62,6 +54,5 @@ def command(
 
     prices = None if prices_file is None else load_prices(prices_file)
     built = load_report(warehouse, run, prices=prices)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     print_report_outputs(built.report, outputs, is_full=is_full, stratum=stratum)
     sys.exit(built.report.exit_code)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, report_options, warehouse_option
 
 
 @click.command(
@@ -27,12 +27,10 @@ Examples:
 )
 @report_options
 @warehouse_option
-@catch_errors
 def command(
     name: str | None,
     limit: int,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
 ) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
@@ -41,7 +39,6 @@ def command(
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     values = {"runs": rows, "unfinished": unfinished}
     document = runs_document(rows, unfinished, warehouse)
     outputs.show(document, values)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, report_options, warehouse_option
 
 LIMIT = 20
 
@@ -35,7 +35,6 @@ Examples:
 )
 @report_options
 @warehouse_option
-@catch_errors
 def command(
     run: str,
     arm: str | None,
@@ -43,8 +42,7 @@ def command(
     misses: bool,
     discrimination: bool,
     limit: int,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
 ) -> None:
     """Show the answers of a run: the query, the gold, what each arm said, and why it missed.
@@ -75,5 +73,4 @@ def command(
             "misses": count_arm_misses(rows),
             "answers": [row.to_values() for row in chosen],
         }
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     outputs.show(document, values)

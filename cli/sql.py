@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, report_options, warehouse_option
 
 
 @click.command(
@@ -22,8 +22,7 @@ Examples:
 @click.argument("query")
 @report_options
 @warehouse_option
-@catch_errors
-def command(query: str, json_file: str | None, markdown_file: str | None, warehouse: Path) -> None:
+def command(query: str, outputs: Outputs, warehouse: Path) -> None:
     """Ask the warehouse a question in DuckDB's SQL.
 
     Tables: runs, tasks, captures, attempts, events, sessions, scores. Views: arm_runs, arm_scores,
@@ -39,7 +38,6 @@ def command(query: str, json_file: str | None, markdown_file: str | None, wareho
         rows = select_rows(connect(warehouse, leaves_out=True), query)
     except duckdb.Error as error:
         raise UsageError(f"the query cannot be answered: {error}") from None
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     records = [
         {name: "" if value is None else str(value) for name, value in row.items()} for row in rows
     ]

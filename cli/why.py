@@ -7,13 +7,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    report_options,
-    scratch_option,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, place_options, report_options
 
 
 @click.command(
@@ -34,16 +28,13 @@ Examples:
     help="Which repeat of the question, counted from 0.",
 )
 @report_options
-@warehouse_option
-@scratch_option
-@catch_errors
+@place_options
 def command(
     run: str,
     task_id: str,
     arm: str,
     trial: int,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
 ) -> None:
@@ -58,5 +49,4 @@ def command(
     from coldrun.tasks.run.key_differences import explain_answer
 
     found = explain_answer(warehouse, run, task_id=task_id, arm=arm, trial=trial)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     outputs.show(why_document(found), asdict(found))

@@ -34,7 +34,7 @@ def backfill(  # noqa: PLR0913 - what a deployment can set
     mode: Literal["cold", "reuse"] = "reuse",
     every: int = 1,
     at_most: int | None = None,
-    since: str | None = None,
+    since: dt.date | None = None,
     is_first_parent: bool = True,
 ) -> str:
     """Evaluate many commits of the product; parameters as of `coldrun backfill`.
@@ -48,7 +48,7 @@ def backfill(  # noqa: PLR0913 - what a deployment can set
         warehouse=served().warehouse,
         every=every,
         at_most=at_most,
-        since=None if since is None else dt.date.fromisoformat(since),
+        since=since,
         is_first_parent=is_first_parent,
         arm=arm,
         mode=mode,
