@@ -12,7 +12,7 @@ import click
 from coldrun.cli.options import Outputs, chart_option, config_argument, run_options
 
 if TYPE_CHECKING:
-    from coldrun.tasks.history.history_lifecycle import HistoryRequest
+    from coldrun.tasks.history.history_requests import HistoryRequest
 
 
 @click.command(

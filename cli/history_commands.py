@@ -15,8 +15,8 @@ from coldrun.tasks.lib.plain_text import counted, cut_text
 
 if TYPE_CHECKING:
     from coldrun.tasks.history.campaign import PointEvent
-    from coldrun.tasks.history.history_lifecycle import HistoryRequest
     from coldrun.tasks.history.history_model import History
+    from coldrun.tasks.history.history_requests import HistoryRequest
 
 
 def conduct_and_report(

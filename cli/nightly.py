@@ -209,11 +209,7 @@ def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Output
 
 
 def _check_summary() -> None:
-    """Refuse before the night what could not be written after it.
-
-    Raises:
-        UsageError: $GITHUB_STEP_SUMMARY names what cannot be written.
-    """
+    """Refuse before the night what could not be written after it."""
     from coldrun.tasks.lib.errors import UsageError
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -227,13 +223,9 @@ def _check_summary() -> None:
 
 
 def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
-    """Refuse now what would fail every night.
-
-    Raises:
-        ColdrunError: A configuration is not frozen, or has no product, or no arm that runs it.
-    """
+    """Refuse now what would fail every night."""
     from coldrun.tasks.history.commits import require_product
-    from coldrun.tasks.history.history_lifecycle import require_product_arm
+    from coldrun.tasks.history.history_requests import require_product_arm
     from coldrun.tasks.run.prepare import load_evaluation
 
     for path in configs:
@@ -243,11 +235,7 @@ def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
 
 
 def _choose(configs: tuple[Path, ...]) -> list[Path]:
-    """The given configurations, else those in configs/ that have a product.
-
-    Raises:
-        UsageError: There is none.
-    """
+    """The given configurations, else those in configs/ that have a product."""
     from coldrun.tasks.config import load_config
     from coldrun.tasks.lib.errors import UsageError
 

@@ -11,10 +11,14 @@ from typing import Any, Literal
 from prefect import flow
 
 from coldrun.flows.evaluate import evaluate, run_name
-from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
+from coldrun.tasks.history.campaign import PointRequest
+from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History
-from coldrun.tasks.history.history_requests import request_backfill, request_decomposition
-from coldrun.tasks.history.measure_point import PointRequest
+from coldrun.tasks.history.history_requests import (
+    HistoryRequest,
+    request_backfill,
+    request_decomposition,
+)
 from coldrun.tasks.judge.land_judgement import report_of
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.served import served

@@ -22,16 +22,7 @@ NEW = "NEW"
 
 
 def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
-    """The repository of the product, with its whole history.
-
-    Args:
-        evaluation: The evaluation whose `[product]` is meant.
-        update: Fetch first, where the product is named by URL.
-
-    Raises:
-        ConfigError: There is no product.
-        RepositoryError: The repository cannot be read, or its history is cut off.
-    """
+    """The repository of the product, with its whole history."""
     product = require_product(evaluation)
     if is_url(product.repo):
         ensure_clone(product.repo, evaluation.scratch, update=update)
@@ -43,11 +34,7 @@ def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
 
 
 def require_product(evaluation: Evaluation) -> ProductConfig:
-    """The product of an evaluation.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """The product of an evaluation."""
     product = evaluation.config.product
     if product is None:
         raise ConfigError(
@@ -73,10 +60,6 @@ def select_commits(
         text: `A..B` (both ends included), a pattern of tag names (`v2.*`), or revisions separated
             by commas or spaces.
         is_first_parent: Of a range, walk first parents only.
-
-    Raises:
-        UsageError: Nothing is selected.
-        RepositoryError: A revision does not exist, or the ends of a range do not fit together.
     """
     first, dots, last = text.partition("..")
     if dots:
@@ -98,12 +81,7 @@ def select_commits(
 def list_range(
     repository: Repository, first: str, last: str, *, is_first_parent: bool = True
 ) -> tuple[HistoryCommit, ...]:
-    """The commits from `first` to `last`, both included, oldest first.
-
-    Raises:
-        RepositoryError: A revision does not exist, both are one commit, the range is reversed, or
-            `first` is no ancestor of `last`.
-    """
+    """The commits from `first` to `last`, both included, oldest first."""
     start, end = repository.resolve(first).commit, repository.resolve(last).commit
     if start == end:
         raise RepositoryError(
@@ -141,10 +119,6 @@ def list_named(
         repository: Where they are.
         names: Revisions, each with the words that an error calls it by.
         source: Where the names come from, for the error.
-
-    Raises:
-        RepositoryError: One does not exist.
-        UsageError: There is none.
     """
     found: dict[str, None] = {}
     for revision, words in names:
@@ -196,11 +170,7 @@ def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryC
 
 
 def read_list(text: str) -> str:
-    """What `--commits` says: the revisions in the file of that name, or the text as it is.
-
-    Raises:
-        UsageError: The file cannot be read, or names no commit.
-    """
+    """What `--commits` says: the revisions in the file of that name, or the text as it is."""
     try:
         if not Path(text).is_file():
             return text

@@ -58,11 +58,7 @@ class Journal:
         return self._entries.get((commit, repeat))
 
     def note(self, entry: Entry) -> None:
-        """Write down how a measurement stands.
-
-        Raises:
-            StorageError: The warehouse cannot be written.
-        """
+        """Write down how a measurement stands."""
         self._entries[entry.commit, entry.repeat] = entry
         self.save(is_finished=False)
 
@@ -88,9 +84,6 @@ def hold_journal(
         request: JSON values that say what is asked for, coldrun's own code among them.
         new_id: The id of a new one.
         now: The present time, ISO 8601.
-
-    Raises:
-        StorageError: The warehouse cannot be written.
     """
     folder = warehouse / "history"
     try:

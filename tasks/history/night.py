@@ -22,14 +22,14 @@ from coldrun.tasks.history.commits import (
 from coldrun.tasks.history.comparison import compare_runs
 from coldrun.tasks.history.comparison_document import comparison_document
 from coldrun.tasks.history.history_document import history_document
-from coldrun.tasks.history.history_lifecycle import (
+from coldrun.tasks.history.history_lifecycle import conduct_history
+from coldrun.tasks.history.history_model import Comparison, History
+from coldrun.tasks.history.history_requests import (
     HistoryRequest,
     choose_arm,
-    conduct_history,
     measured_before,
     require_product_arm,
 )
-from coldrun.tasks.history.history_model import Comparison, History
 from coldrun.tasks.history.outcomes import (
     MeasuredRun,
     read_floors,
@@ -247,9 +247,6 @@ def publish_nights(nights: Sequence[Night], warehouse: Path, *, stem: str) -> Pa
 
     Returns:
         The Markdown file; the JSON file lies beside it.
-
-    Raises:
-        StorageError: The warehouse cannot be written.
     """
     folder = warehouse / "reports" / "nightly"
     try:

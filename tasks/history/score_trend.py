@@ -13,8 +13,8 @@ from pydantic import Field
 from coldrun.tasks.config import Config
 from coldrun.tasks.history.commits import list_named
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
-from coldrun.tasks.history.history_points import score_parts
-from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
+from coldrun.tasks.history.history_record import score_parts
+from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
 from coldrun.tasks.judge.gate_model import Part
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
@@ -86,9 +86,6 @@ def build_trend(
         arm: The arm that is looked at.
         measure: One of the evaluation's measures.
         repository: The product's, None when it cannot be read: points then go by run date.
-
-    Raises:
-        UsageError: Nothing was measured, or the evaluation does not have the measure.
     """
     frozen, config = evaluation.frozen, evaluation.config
     if measure not in config.measures:
@@ -108,7 +105,7 @@ def build_trend(
         by_commit.setdefault(row["product_commit"], {})[row["arm"]] = row
     places, notes = _order(warehouse, by_commit, repository)
     runs = read_runs(warehouse, [row["run_id"] for row in rows])
-    seed = int(frozen.digest.removeprefix("sha256:")[:8], 16)
+    seed = panel_seed(frozen.digest)
     floors = read_floors(warehouse, runs[max(runs)], measure=measure)
     yardstick = Yardstick(primary=measure, floors=floors, seed=seed)
     ordered = [by_commit[place["commit"]] for place in places]
