@@ -180,11 +180,7 @@ def exit_code_of(report: Report, config_path: Path, outputs: Outputs) -> int:
 def print_report_outputs(
     report: Report, outputs: Outputs, *, is_full: bool = False, stratum: str | None = None
 ) -> None:
-    """Print a report for people and write it for machines.
-
-    Raises:
-        UsageError: The run has no such stratum, or a file cannot be written.
-    """
+    """Print a report for people and write it for machines."""
     from coldrun.tasks.report.run_document import print_report, render_markdown
 
     print_report(

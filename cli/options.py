@@ -143,9 +143,6 @@ def try_to_write(path: Path) -> None:
     """Open a file as writing it would, and leave what is there as it is.
 
     Pipes and devices are left alone: their reader would take it for all there is to come.
-
-    Raises:
-        OSError: It cannot be written.
     """
     if path.is_file() or path.is_dir():
         path.open("ab").close()
@@ -233,9 +230,6 @@ class Outputs:
         Args:
             document: The report.
             values: What its JSON holds, or that JSON as text.
-
-        Raises:
-            UsageError: A file cannot be written.
         """
         from coldrun.tasks.report.markdown import to_markdown
 
@@ -254,21 +248,13 @@ class Outputs:
         print_document(document, self.people)
 
     def write(self, *, to_json: str, to_markdown: str) -> None:
-        """Write the machine-readable forms of a report.
-
-        Raises:
-            UsageError: A file cannot be written.
-        """
+        """Write the machine-readable forms of a report."""
         write_output(self.json_file, to_json)
         write_output(self.markdown_file, to_markdown)
 
 
 def write_output(name: str | None, text: str) -> None:
-    """Write one form of a report, where it has a name; `-` is stdout.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write one form of a report, where it has a name; `-` is stdout."""
     if name == "-":
         click.echo(text)
     elif name is not None:

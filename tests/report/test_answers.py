@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from coldrun.cli.show import command
+from coldrun.cli.stored import show as command
 from coldrun.tasks.judge.answer_rows import count_arm_misses, list_answers
 from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.judge.pilot import discriminate, discrimination_lines
