@@ -54,15 +54,7 @@ def check_config(config: Config) -> None:
 
 
 def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
-    """Refuse bars against nulls that this panel does not have.
-
-    Args:
-        has_changes: Whether the lock knows how often items changed before base.
-        tasks: Tasks of the panel.
-
-    Raises:
-        ConfigError: Names the bar, and why the null does not exist.
-    """
+    """Refuse bars against nulls that this panel does not have."""
     candidates = [arm.name for arm in config.arms if arm.role == "candidate"]
     for bar in config.bar:
         missing = {

@@ -39,9 +39,6 @@ def describe_discrimination(outcomes: Mapping[str, Mapping[str, bool]]) -> Discr
     Args:
         outcomes: By arm (without the nulls), whether each task was solved; every arm has the
             same tasks.
-
-    Raises:
-        ValueError: There is no arm or no task, or the arms have different tasks.
     """
     tasks = _common_tasks(outcomes)
     arms = list(outcomes.values())

@@ -66,9 +66,6 @@ def estimate_production(
         sample: The tasks that were asked.
         population: What `describe_population` returned when the sample was drawn.
 
-    Raises:
-        ValueError: The sample is empty.
-
     Source:
         Cochran 1977, Sampling Techniques, chapter 5 (without finite population correction).
     """

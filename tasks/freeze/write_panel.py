@@ -141,11 +141,7 @@ def _has_sealed(files: EvaluationFiles, lock: dict[str, Any]) -> bool:
 
 
 def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
-    """Tasks that were read stay dev; the set that was read may stay as it is, demoted.
-
-    Raises:
-        LockError: Some of them would be sealed again.
-    """
+    """Tasks that were read stay dev; the set that was read may stay as it is, demoted."""
     demoted = (lock.get("holdout") or {}).get("demoted")
     if demoted is None or result.sealed_panel is None:
         return
@@ -167,11 +163,7 @@ def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
 
 
 def _refuse_losing_ledger(files: EvaluationFiles) -> None:
-    """A lock that is gone or cannot be read must not be replaced where it vouched for openings.
-
-    Raises:
-        LedgerError: There is a ledger.
-    """
+    """A lock that is gone or cannot be read must not be replaced where it vouched for openings."""
     if files.ledger.exists():
         what = "cannot be read" if files.lock.exists() else "is gone"
         raise LedgerError(

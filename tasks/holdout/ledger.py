@@ -34,23 +34,14 @@ from coldrun.tasks.lib.machine.file_locks import try_lock
 
 
 def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:
-    """The openings, checked line by line and against the lock.
-
-    Raises:
-        LedgerError: A line was edited, moved or removed, the tail was cut off, or the ledger is
-            ahead of the lock.
-    """
+    """The openings, checked line by line and against the lock."""
     openings = read_lines(files)
     check_head(openings, head_from_lock(lock), source=str(files.ledger))
     return openings
 
 
 def read_lines(files: EvaluationFiles) -> tuple[Opening, ...]:
-    """The openings, checked line by line; none when there is no ledger.
-
-    Raises:
-        LedgerError: A line was edited, moved or removed, or the file cannot be read.
-    """
+    """The openings, checked line by line; none when there is no ledger."""
     try:
         data = files.ledger.read_bytes()
     except FileNotFoundError:
@@ -93,9 +84,6 @@ def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
 
     Returns:
         The openings that were taken over; none when ledger and lock fit.
-
-    Raises:
-        LedgerError: The ledger does not continue what the lock knows.
     """
     lock = read_lock(files)
     known = head_from_lock(lock)
@@ -129,11 +117,7 @@ def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[Opening | Non
 
 
 def note_beginning(files: EvaluationFiles, scratch: Path, opening: Opening) -> None:
-    """Note an opening before anything is asked, in case nobody is left to write it down.
-
-    Raises:
-        StorageError: The scratch folder cannot be written.
-    """
+    """Note an opening before anything is asked, in case nobody is left to write it down."""
     write_whole(_scratch_file(files, scratch, "begun"), ledger_to_bytes([opening]))
 
 

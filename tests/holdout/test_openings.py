@@ -129,17 +129,17 @@ def test_judge_opening_beyond_the_declared_number_is_refused() -> None:
     """One is the default; openings that gave nothing back use none up."""
     holdout = HoldoutConfig()
     withheld = make_ledger(2, status="withheld", result=None)
-    assert judge_opening(holdout, withheld, event=None).is_allowed
-    problems = judge_opening(holdout, make_ledger(1), event=None).problems
+    assert judge_opening(holdout, withheld, event=None) == ()
+    problems = judge_opening(holdout, make_ledger(1), event=None)
     assert problems == ("[holdout] allows it to be opened once, and it was opened once",)
 
 
 def test_judge_opening_with_a_declared_event_needs_that_event() -> None:
     """The event is compared without regard to case and white space."""
     holdout = HoldoutConfig(when="The release candidate is chosen")
-    assert judge_opening(holdout, (), event="the release  candidate is chosen").is_allowed
-    assert "say that it has happened" in judge_opening(holdout, (), event=None).problems[0]
-    assert "the event given is" in judge_opening(holdout, (), event="a demo").problems[0]
+    assert judge_opening(holdout, (), event="the release  candidate is chosen") == ()
+    assert "say that it has happened" in judge_opening(holdout, (), event=None)[0]
+    assert "the event given is" in judge_opening(holdout, (), event="a demo")[0]
 
 
 def test_opening_words_number_the_openings_that_count() -> None:
