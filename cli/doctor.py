@@ -46,7 +46,6 @@ def command(outputs: Outputs, warehouse: Path, scratch: Path) -> None:
 
 
 def _check_server() -> Iterator[Check]:
-    """The Prefect server that a run would use."""
     from importlib.metadata import version
 
     from coldrun.flows.prefect_server import state_folder

@@ -72,7 +72,6 @@ def _report(history: History, outputs: Outputs) -> None:
 
 
 def _link_of(outputs: Outputs) -> str | None:
-    """The chart's name as the Markdown text links it."""
     chart, page = outputs.svg_file, outputs.markdown_file
     if chart is None or chart == "-":
         return None

@@ -62,7 +62,7 @@ def once(
     Exit codes: 0 whatever was measured, or nothing new · 2 usage, configuration or lock ·
     5 a commit could not be measured · 130 interrupted
     """
-    from coldrun.tasks.history.night import summarise_nights
+    from coldrun.tasks.history.night import BUSY, night_values, summarise_nights
 
     chosen = _choose(configs)
     _check_summary()
@@ -73,13 +73,9 @@ def once(
     for night in nights:
         console.print(night.sentence, soft_wrap=True, markup=False)
     if not nights:
-        from coldrun.tasks.history.night import BUSY
-
         console.print(BUSY, soft_wrap=True)
     outputs.write(
-        to_json=json.dumps(
-            {"schema": 1, "nights": [night.to_values() for night in nights]}, indent=1
-        ),
+        to_json=json.dumps(night_values(nights), indent=1),
         to_markdown=summarise_nights(nights),
     )
     codes = {night.exit_code for night in nights}
@@ -223,7 +219,6 @@ def _check_summary() -> None:
 
 
 def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
-    """Refuse now what would fail every night."""
     from coldrun.tasks.history.commits import require_product
     from coldrun.tasks.history.history_requests import require_product_arm
     from coldrun.tasks.run.prepare import load_evaluation
@@ -235,7 +230,6 @@ def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
 
 
 def _choose(configs: tuple[Path, ...]) -> list[Path]:
-    """The given configurations, else those in configs/ that have a product."""
     from coldrun.tasks.config import load_config
     from coldrun.tasks.lib.errors import UsageError
 

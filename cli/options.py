@@ -50,79 +50,6 @@ def _folder(default: Callable[[], Path]) -> Callable[[Any, Any, Path | None], Pa
     return resolve
 
 
-def warehouse_option(function: Function) -> Function:
-    """`--warehouse DIR`: where results go."""
-    return click.option(
-        "--warehouse",
-        type=click.Path(path_type=Path),
-        envvar="COLDRUN_WAREHOUSE",
-        callback=_folder(default_warehouse),
-        help="Where results go (COLDRUN_WAREHOUSE). Default: warehouse/data of the clone.",
-    )(function)
-
-
-def scratch_option(function: Function) -> Function:
-    """`--scratch DIR`: where clones, checkouts and caches go."""
-    return click.option(
-        "--scratch",
-        type=click.Path(path_type=Path, file_okay=False),
-        envvar="COLDRUN_SCRATCH",
-        callback=_folder(default_scratch),
-        help="Where clones, checkouts and caches go (COLDRUN_SCRATCH). Default: the cache folder.",
-    )(function)
-
-
-def config_argument(function: Function) -> Function:
-    """`CONFIG`: the evaluation's TOML file."""
-    return click.argument("config_path", metavar="CONFIG", type=click.Path(path_type=Path))(
-        function
-    )
-
-
-def place_options(function: Function) -> Function:
-    """`--warehouse DIR` and `--scratch DIR`."""
-    return warehouse_option(scratch_option(function))
-
-
-def report_options(function: Function) -> Function:
-    """`--json FILE` and `--markdown FILE`, which the command gets as its `Outputs`."""
-    return json_option(
-        "Also write the report as JSON; - for stdout (all else then goes to stderr)."
-    )(markdown_option(with_outputs(function)))
-
-
-def run_options(function: Function) -> Function:
-    """What every command takes that asks arms: where its report, its data and its log go."""
-    return report_options(place_options(verbose_option(function)))
-
-
-def chart_option(function: Function) -> Function:
-    """`--svg FILE`: the chart, one of the command's `Outputs`."""
-    return click.option(
-        "--svg",
-        "svg_file",
-        metavar="FILE",
-        callback=check_output,
-        help="Also draw the score over the points, as SVG.",
-    )(function)
-
-
-def markdown_option(function: Function) -> Function:
-    """`--markdown FILE`: the report for people, as a file."""
-    return click.option(
-        "--markdown",
-        "markdown_file",
-        metavar="FILE",
-        callback=check_output,
-        help="Also write the report as Markdown; - for stdout.",
-    )(function)
-
-
-def json_option(words: str) -> Callable[[Function], Function]:
-    """`--json FILE`, which `words` explain."""
-    return click.option("--json", "json_file", metavar="FILE", callback=check_output, help=words)
-
-
 def check_output(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
     """Refuse before anything is measured what could not be written after it."""
     if value == "-" and "-" in (
@@ -152,11 +79,67 @@ def try_to_write(path: Path) -> None:
         target.unlink()
 
 
-def verbose_option(function: Function) -> Function:
-    """`--verbose`: Prefect's own log lines too."""
-    return click.option("--verbose", "-v", is_flag=True, help="Show Prefect's log lines too.")(
-        function
-    )
+warehouse_option = click.option(
+    "--warehouse",
+    type=click.Path(path_type=Path),
+    envvar="COLDRUN_WAREHOUSE",
+    callback=_folder(default_warehouse),
+    help="Where results go (COLDRUN_WAREHOUSE). Default: warehouse/data of the clone.",
+)
+
+scratch_option = click.option(
+    "--scratch",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="COLDRUN_SCRATCH",
+    callback=_folder(default_scratch),
+    help="Where clones, checkouts and caches go (COLDRUN_SCRATCH). Default: the cache folder.",
+)
+
+config_argument = click.argument("config_path", metavar="CONFIG", type=click.Path(path_type=Path))
+
+
+def place_options(function: Function) -> Function:
+    """`--warehouse DIR` and `--scratch DIR`."""
+    return warehouse_option(scratch_option(function))
+
+
+def report_options(function: Function) -> Function:
+    """`--json FILE` and `--markdown FILE`, which the command gets as its `Outputs`."""
+    return json_option(
+        "Also write the report as JSON; - for stdout (all else then goes to stderr)."
+    )(markdown_option(with_outputs(function)))
+
+
+def run_options(function: Function) -> Function:
+    """What every command takes that asks arms: where its report, its data and its log go."""
+    return report_options(place_options(verbose_option(function)))
+
+
+chart_option = click.option(
+    "--svg",
+    "svg_file",
+    metavar="FILE",
+    callback=check_output,
+    help="Also draw the score over the points, as SVG.",
+)
+"""`--svg FILE`: the chart, one of the command's `Outputs`."""
+
+
+markdown_option = click.option(
+    "--markdown",
+    "markdown_file",
+    metavar="FILE",
+    callback=check_output,
+    help="Also write the report as Markdown; - for stdout.",
+)
+
+
+def json_option(words: str) -> Callable[[Function], Function]:
+    """`--json FILE`, which `words` explain."""
+    return click.option("--json", "json_file", metavar="FILE", callback=check_output, help=words)
+
+
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="Show Prefect's log lines too.")
 
 
 def catch_errors(function: Function) -> Function:
@@ -294,11 +277,9 @@ def given_words(*names: str) -> list[str]:
     return words
 
 
-def full_option(function: Function) -> Function:
-    """`--full`: the whole report, not its first screen alone."""
-    return click.option(
-        "--full", "is_full", is_flag=True, help="Print all tables, costs and warnings too."
-    )(function)
+full_option = click.option(
+    "--full", "is_full", is_flag=True, help="Print all tables, costs and warnings too."
+)
 
 
 def resume_command(config_path: Path, run_id: str) -> str:

@@ -179,7 +179,6 @@ def _check_options(given: GivenTools) -> None:
 
 
 def _read_command(option: str, text: str) -> tuple[str | None, list[str]]:
-    """The name that a command is given, if any, and its words as a session can start them."""
     named = NAMED.match(text)
     try:
         words = shlex.split(text[named.end() :] if named else text)
@@ -231,7 +230,6 @@ def _find_file(word: str) -> str:
 
 
 def _free_name(argv: Sequence[str], taken: set[str]) -> str:
-    """The base name of what is run, without version, made unique."""
     words = [
         word.split()[0]
         for before, word in zip(("", *argv), argv, strict=False)
@@ -245,7 +243,6 @@ def _free_name(argv: Sequence[str], taken: set[str]) -> str:
 
 
 def _package_settings(argv: Sequence[str]) -> Table:
-    """What a program that downloads packages needs of the user's environment."""
     prefixes = RUNNERS.get(Path(argv[0]).name)
     if prefixes is None:
         return {}

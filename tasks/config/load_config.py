@@ -117,7 +117,6 @@ def _dotted(parts: tuple[int | str, ...]) -> str:
 def _known_keys(
     location: tuple[int | str, ...], root: type[BaseModel], data: Mapping[str, Any]
 ) -> list[str]:
-    """The keys of the innermost table that `location` points into."""
     model, table = root, data
     for part in location[:-1]:
         table = table[part]  # type: ignore[index]  # an index of a list, or a key

@@ -72,7 +72,6 @@ def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
 
 
 def _check_panel_keys(panel: PanelConfig) -> None:
-    """Rejects keys that this kind of panel ignores."""
     others = frozenset[str]().union(*_PANEL_KEYS.values()) - _PANEL_KEYS[panel.kind]
     for key in sorted(panel.model_fields_set & others):
         kinds = " or ".join(f'"{kind}"' for kind, keys in _PANEL_KEYS.items() if key in keys)
@@ -88,7 +87,6 @@ def _check_panel_keys(panel: PanelConfig) -> None:
 
 
 def _check_folders(config: Config) -> None:
-    """Rejects `cwd` in a corpus where the panel has none."""
     if config.panel.kind != "jsonl" or config.panel.repo is not None:
         return
     for arm in config.arms:

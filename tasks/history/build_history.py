@@ -66,7 +66,6 @@ def build_history(record: HistoryRecord) -> History:
 
 
 def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
-    """The controls between the first measurement of the first point and its repeat at the end."""
     for node in record.nodes:
         first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
         if first is not None and again is not None:

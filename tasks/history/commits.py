@@ -164,7 +164,6 @@ def list_new(
 
 
 def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryCommit) -> int:
-    """How many commits lead from one to the other along first parents, at least 1."""
     names = [newer.commit, f"^{older.commit}"]
     return max(1, sum(1 for _ in repository.stream_log(names, first_parent=True)))
 

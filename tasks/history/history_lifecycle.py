@@ -73,7 +73,6 @@ def conduct_history(request: HistoryRequest, measure: Measure = measure_point) -
 
 
 def _land(request: HistoryRequest, journal: Journal, history: History) -> None:
-    """Land one row per commit, failed ones included."""
     product = request.evaluation.config.product
     now = dt.datetime.now(dt.UTC)
     rows = [

@@ -139,7 +139,6 @@ def thin_out(
 
 
 def _reach(commits: Sequence[HistoryCommit]) -> tuple[int, ...]:
-    """How many commits each is away from the first."""
     return tuple(accumulate(commit.distance for commit in commits))
 
 

@@ -106,7 +106,6 @@ def hold_journal(
 def _take_up(
     folder: Path, warehouse: Path, request: Mapping[str, Any], stack: ExitStack
 ) -> Journal | None:
-    """The newest unfinished journal of a request that no living program holds."""
     for path in sorted(folder.glob("*.json"), reverse=True):
         if _read(path, request) is None:
             continue
@@ -123,7 +122,6 @@ def _take_up(
 
 
 def _read(path: Path, request: Mapping[str, Any]) -> Journal | None:
-    """The journal in a file, when it is unfinished and of this request."""
     try:
         values = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -134,7 +134,6 @@ def build_trend(
 def _order(
     warehouse: Path, by_commit: Mapping[str, Rows], repository: Repository | None
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """The commits by the committer's clock, as histories recorded it, or as git says."""
     known = {
         row["commit"]: {**row, "committed_at": row["committed_at"].isoformat()}
         for row in select_rows(
@@ -171,7 +170,6 @@ def _ask_git(repository: Repository | None, commit: str) -> dict[str, str] | Non
 def _steps(
     points: Sequence[Rows], runs: Mapping[str, MeasuredRun], yardstick: Yardstick
 ) -> Iterator[TrendStep]:
-    """Every step of every product arm whose change a paired test supports."""
     for before, after in pairwise(points):
         for arm, row in after.items():
             if arm not in before or row["role"] != "candidate":
@@ -201,7 +199,6 @@ def _steps(
 
 
 def _rules(evaluation: Evaluation, measure: str) -> dict[str, float]:
-    """The bars of this measure, and the best null that needs no candidate."""
     config: Config = evaluation.config
     rules = {
         f"bar: {bar.arm} ≥ {bar.at_least:g}": bar.at_least

@@ -259,7 +259,6 @@ def open_sealed(
 
 
 def _status_of(error: BaseException) -> Status:
-    """Ctrl-C, or an error of the tool or of coldrun."""
     is_stop = isinstance(error, KeyboardInterrupt) or getattr(error, "exit_code", 0) == INTERRUPTED
     return "interrupted" if is_stop else "failed"
 
@@ -323,7 +322,6 @@ def count_dev_hits(
 
 
 def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Opening:
-    """The line of an opening of which nothing came back yet."""
     last = prepared.openings[-1].hash if prepared.openings else None
     config = prepared.evaluation.config
     return Opening(

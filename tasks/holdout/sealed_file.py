@@ -241,7 +241,6 @@ def _mine_again(
 
 
 def _pinned(config: Config, lock: dict[str, Any]) -> Config:
-    """The configuration with the base and head that were frozen, wherever branches are now."""
     panel, update = lock["panel"], {}
     if config.panel.kind == "commit-files":
         if panel["head"] is not None:
