@@ -45,14 +45,13 @@ def write_frozen(
     now: str,
     last_run_lock: dict[str, Any] | None = None,
 ) -> Written:
-    """Write panel and lock beside the configuration.
+    """Write panel and lock beside the configuration, whole or not at all.
 
     Args:
         force: Replace a lock that says something else; it remembers the earlier hash and date.
         had_runs: Whether a run of the evaluation exists; later reports then say what changed.
         now: The present time, ISO 8601 in UTC.
-        last_run_lock: The lock that the newest run was started with. It stands in for one that is
-            gone or cannot be read, so that losing a lock loses no registration.
+        last_run_lock: The lock of the newest run: stands in for one that is gone or unreadable.
 
     Returns:
         `frozen` the first time, `unchanged` when all is as it was (nothing is written),
@@ -61,7 +60,6 @@ def write_frozen(
     Raises:
         LockError: The lock or the panel's bytes say something else and `force` is false.
         LedgerError: The lock that knew of openings is gone or cannot be read.
-        StorageError: The folder cannot be written; nothing half-written stays.
     """
     lock = {**result.lock, "frozen_at": now}
     is_lock_whole = False

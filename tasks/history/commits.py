@@ -55,11 +55,8 @@ def select_commits(
 ) -> tuple[HistoryCommit, ...]:
     """The commits that `--commits` means, oldest first.
 
-    Args:
-        repository: The product's repository.
-        text: `A..B` (both ends included), a pattern of tag names (`v2.*`), or revisions separated
-            by commas or spaces.
-        is_first_parent: Of a range, walk first parents only.
+    `text` is `A..B` (both ends included; first parents only, unless told otherwise), a pattern of
+    tag names (`v2.*`), or revisions separated by commas or spaces.
     """
     first, dots, last = text.partition("..")
     if dots:
@@ -115,10 +112,8 @@ def list_named(
 ) -> tuple[HistoryCommit, ...]:
     """Named commits, each once, by the committer's clock, oldest first.
 
-    Args:
-        repository: Where they are.
-        names: Revisions, each with the words that an error calls it by.
-        source: Where the names come from, for the error.
+    `names` are revisions, each with the words that an error calls it by; `source` is where they
+    come from, for the error.
     """
     found: dict[str, None] = {}
     for revision, words in names:
@@ -145,11 +140,9 @@ def list_named(
 def list_new(
     repository: Repository, tip: str, measured: Collection[str]
 ) -> tuple[HistoryCommit, ...]:
-    """The commits on the first-parent line up to `tip` since the newest measured one.
+    """The commits on the first-parent line up to `tip` since the newest measured one, oldest first.
 
-    Returns:
-        Oldest first, without the measured one; `tip` alone when nothing on the line was measured.
-        Empty when `tip` was measured.
+    The `tip` alone when nothing on the line was measured; empty when `tip` was.
     """
     newer: list[LogEntry] = []
     known = set(measured)

@@ -31,11 +31,9 @@ def compare_runs(
     floors: Mapping[str, PooledFloor | None],
     key_differences: Mapping[str, Sequence[str]],
 ) -> Comparison:
-    """Compare two runs.
+    """Compare two runs of one panel.
 
     Args:
-        before: The run that the other is compared with.
-        after: The other one.
         floors: The noise floor of each arm, None where nothing was run twice.
         key_differences: By arm, the components in which the keys of its answers differ.
     """

@@ -32,12 +32,7 @@ from coldrun.warehouse.writer import prepare_warehouse, write_rows
 def conduct_history(request: HistoryRequest, measure: Measure = measure_point) -> History:
     """Measure the points that are asked for, by `measure`, and judge what changed between them.
 
-    Returns:
-        The report; of an interrupted history too, with what was measured. Asking for the same
-        again continues it.
-
-    Raises:
-        UsageError, StorageError: What would fail at every point; measured points stay.
+    Gives the report of an interrupted history too; asking for the same again continues it.
     """
     began = time.monotonic()
     now = dt.datetime.now(dt.UTC)

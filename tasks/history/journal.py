@@ -79,11 +79,7 @@ def hold_journal(
 ) -> Iterator[Journal]:
     """Take up the unfinished journal of the same request, or begin one; hold it for a block.
 
-    Args:
-        warehouse: Where results go.
-        request: JSON values that say what is asked for, coldrun's own code among them.
-        new_id: The id of a new one.
-        now: The present time, ISO 8601.
+    `request` are JSON values that say what is asked for, coldrun's own code among them.
     """
     folder = warehouse / "history"
     try:

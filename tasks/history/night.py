@@ -236,11 +236,7 @@ def _deepen(markdown: str) -> str:
 
 
 def publish_nights(nights: Sequence[Night], warehouse: Path, *, stem: str) -> Path:
-    """Write the report of a night to `reports/nightly/`, and to $GITHUB_STEP_SUMMARY when set.
-
-    Returns:
-        The Markdown file; the JSON file lies beside it.
-    """
+    """Write a night to `reports/nightly/`, and to $GITHUB_STEP_SUMMARY; gives the Markdown file."""
     folder = warehouse / "reports" / "nightly"
     try:
         folder.mkdir(parents=True, exist_ok=True)

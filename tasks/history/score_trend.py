@@ -80,12 +80,7 @@ def build_trend(
 ) -> Trend:
     """Read every measured point of an evaluation's panel and order them by history.
 
-    Args:
-        evaluation: Whose panel.
-        warehouse: Where results are.
-        arm: The arm that is looked at.
-        measure: One of the evaluation's measures.
-        repository: The product's, None when it cannot be read: points then go by run date.
+    Where the product's `repository` cannot be read (None), points go by the date of their run.
     """
     frozen, config = evaluation.frozen, evaluation.config
     if measure not in config.measures:

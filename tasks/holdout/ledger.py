@@ -54,17 +54,12 @@ def read_lines(files: EvaluationFiles) -> tuple[Opening, ...]:
 def append_opening(
     files: EvaluationFiles, opening: Opening, *, demoted: Mapping[str, Any] | None = None
 ) -> tuple[Opening, ...]:
-    """Write one more opening, then its hash and number into the lock.
+    """Write one more opening, then its hash and number into the lock; gives all openings.
 
-    Args:
-        demoted: Written into the lock as well: the sealed part is dev from now on.
-
-    Returns:
-        All openings, this one last.
+    With `demoted`, the lock says that the sealed part is dev from now on.
 
     Raises:
-        LedgerError: Ledger and lock do not fit any more.
-        StorageError: A file cannot be written.
+        LedgerError: Ledger and lock do not fit any more; nothing was written.
     """
     lock = read_lock(files)
     earlier = read_ledger(files, lock)
@@ -80,11 +75,7 @@ def append_opening(
 
 
 def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
-    """Let the lock know of openings that only the ledger has: what a crash left behind.
-
-    Returns:
-        The openings that were taken over; none when ledger and lock fit.
-    """
+    """Let the lock know of openings that only the ledger has, left by a crash; gives those."""
     lock = read_lock(files)
     known = head_from_lock(lock)
     openings = read_lines(files)
@@ -99,13 +90,7 @@ def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
 def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[Opening | None]:
     """Hold the evaluation's sealed part, so that two openings cannot run at once.
 
-    Yields:
-        The line that was written for an earlier opening whose program was killed, if any.
-
-    Raises:
-        UsageError: Another program is opening it.
-        LedgerError: A killed opening cannot be written down, because the ledger is broken.
-        StorageError: The scratch folder cannot be written.
+    Yields the line that was written for an earlier opening whose program was killed, if any.
     """
     lock = try_lock(_scratch_file(files, scratch, "lock"))
     if lock is None:

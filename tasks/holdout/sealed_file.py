@@ -183,10 +183,7 @@ def read_sealed(
     *,
     mine: Callable[[Config], MinedPanel],
 ) -> SealedPart:
-    """The sealed tasks: decrypted where key and file are there, else mined again.
-
-    Args:
-        mine: Mines a configuration's panel; called only where decrypting does not do.
+    """The sealed tasks: decrypted where key and file are there, else mined again, by `mine`.
 
     Raises:
         LockError: What was found is not what the lock says was sealed, or another version of the
