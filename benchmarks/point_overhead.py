@@ -31,7 +31,7 @@ from benchmarks.bench_setup import (
 )
 from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
 from coldrun.tasks.history.commits import open_product, select_commits
-from coldrun.tasks.history.history_lifecycle import HistoryRequest
+from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.lib.served import serving
 
 LIMIT_SECONDS = 0.5

@@ -5,23 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from coldrun.cli.history_commands import chart_option
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    config_argument,
-    report_options,
-    scratch_option,
-    verbose_option,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, chart_option, config_argument, run_options
 
 if TYPE_CHECKING:
-    from coldrun.tasks.history.history_lifecycle import HistoryRequest
+    from coldrun.tasks.history.history_requests import HistoryRequest
 
 
 @click.command(
@@ -48,7 +39,10 @@ Examples:
     "--max", "at_most", type=click.IntRange(min=1), help="Keep at most N commits, spread evenly."
 )
 @click.option(
-    "--since", type=click.DateTime(["%Y-%m-%d"]), help="Leave out what was committed before."
+    "--since",
+    type=click.DateTime(["%Y-%m-%d"]),
+    callback=lambda _, __, value: value and value.date(),
+    help="Leave out what was committed before.",
 )
 @click.option(
     "--first-parent/--all",
@@ -61,28 +55,21 @@ Examples:
 @click.option("--dry-run", is_flag=True, help="Show the plan and the estimated time, run nothing.")
 @click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
 @chart_option
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def command(
     config_path: Path,
     commits: str,
     every: int,
     at_most: int | None,
-    since: dt.datetime | None,
+    since: dt.date | None,
     is_first_parent: bool,
     arm_name: str | None,
     cold: bool,
     dry_run: bool,
     repo: str | None,
-    svg_file: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Evaluate many commits of the product, each as a run of its own.
 
@@ -97,28 +84,22 @@ def command(
     Exit codes: 0 whatever was measured · 2 usage, configuration or lock · 5 no point could be
     measured · 130 interrupted
     """
-    from coldrun.cli.history_commands import command_line, conduct_and_report, serving_history
+    from coldrun.cli.history_commands import conduct_and_report
     from coldrun.tasks.history.commits import read_list
     from coldrun.tasks.history.history_requests import request_backfill
     from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
     text = read_list(commits)
-
-    mode: Literal["cold", "reuse"] = "cold" if cold else "reuse"
-    day = since and since.date()
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
-    request = request_backfill(
-        evaluation,
-        text,
-        warehouse=warehouse,
-        every=every,
-        at_most=at_most,
-        since=day,
-        is_first_parent=is_first_parent,
-        arm=arm_name,
-        mode=mode,
-    )
+    options: dict[str, Any] = {
+        "every": every,
+        "at_most": at_most,
+        "since": since,
+        "is_first_parent": is_first_parent,
+        "arm": arm_name,
+        "mode": "cold" if cold else "reuse",
+    }
+    request = request_backfill(evaluation, text, warehouse=warehouse, **options)
     if request is None:
         outputs.people.print("nothing new: the newest commit was measured; nothing is executed")
         return
@@ -126,34 +107,12 @@ def command(
         _print_plan(request, outputs)
         return
 
-    def run() -> None:
+    def call_flow() -> None:
         from coldrun.flows.history import backfill
 
-        with serving_history(request, repo):
-            backfill(
-                evaluation.frozen.name,
-                text,
-                arm=arm_name,
-                mode=mode,
-                every=every,
-                at_most=at_most,
-                since=None if day is None else day.isoformat(),
-                is_first_parent=is_first_parent,
-            )
+        backfill(evaluation.frozen.name, text, **options)
 
-    again = command_line(
-        "backfill",
-        config_path,
-        {"--commits": commits, "--arm": arm_name, "--repo": repo},
-        {
-            "--every": every if every > 1 else None,
-            "--max": at_most,
-            "--since": day,
-            "--all": not is_first_parent,
-            "--cold": cold,
-        },
-    )
-    sys.exit(conduct_and_report(run, request, outputs=outputs, svg_file=svg_file, again=again))
+    sys.exit(conduct_and_report(call_flow, request, repo=repo, outputs=outputs))
 
 
 def _print_plan(request: HistoryRequest, outputs: Outputs) -> None:

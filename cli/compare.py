@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import Outputs, catch_errors, report_options, warehouse_option
+from coldrun.cli.options import Outputs, report_options, warehouse_option
 
 
 @click.command(
@@ -21,12 +21,10 @@ Examples:
 @click.argument("after", metavar="RUN")
 @report_options
 @warehouse_option
-@catch_errors
 def command(
     before: str,
     after: str,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
 ) -> None:
     """Compare two runs of one panel, paired by task: what was gained, what was lost, by how much.
@@ -54,5 +52,4 @@ def command(
         floors=floors,
         key_differences=read_key_differences(warehouse, first.run_id, second.run_id),
     )
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     outputs.show(comparison_document(found), found.to_json())

@@ -4,20 +4,10 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Literal
 
 import click
 
-from coldrun.cli.history_commands import chart_option
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    config_argument,
-    report_options,
-    scratch_option,
-    verbose_option,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, chart_option, config_argument, run_options
 
 
 @click.command(
@@ -37,11 +27,7 @@ Examples:
 @click.option("--trials", type=click.IntRange(min=1), help="Ask everything this many times.")
 @click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
 @chart_option
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def command(
     config_path: Path,
     from_revision: str,
@@ -51,12 +37,9 @@ def command(
     reuse: bool,
     trials: int | None,
     repo: str | None,
-    svg_file: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Attribute a change of the score to the commits between two points.
 
@@ -69,43 +52,24 @@ def command(
     Exit codes: 0 whatever was found · 2 usage, configuration or lock · 5 an end could not be
     measured · 130 interrupted
     """
-    from coldrun.cli.history_commands import command_line, conduct_and_report, serving_history
+    from coldrun.cli.history_commands import conduct_and_report
     from coldrun.tasks.history.history_requests import request_decomposition
     from coldrun.tasks.run.prepare import load_evaluation
 
-    evaluation = load_evaluation(config_path, scratch=scratch, repo=repo)
-
-    mode: Literal["cold", "reuse"] = "reuse" if reuse else "cold"
     request = request_decomposition(
-        evaluation,
+        load_evaluation(config_path, scratch=scratch, repo=repo),
         from_revision,
         to_revision,
         warehouse=warehouse,
         arm=arm_name,
         is_whole=is_whole,
-        mode=mode,
+        mode="reuse" if reuse else "cold",
         trials=trials,
     )
 
-    def run() -> None:
-        from coldrun.flows.history import decompose
+    def call_flow() -> None:
+        from coldrun.flows.history import run_history
 
-        with serving_history(request, repo):
-            decompose(
-                evaluation.frozen.name,
-                from_revision,
-                to_revision,
-                arm=arm_name,
-                mode=mode,
-                is_whole=is_whole,
-                trials=trials,
-            )
+        run_history(request)
 
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
-    again = command_line(
-        "decompose",
-        config_path,
-        {"--from": from_revision, "--to": to_revision, "--arm": arm_name, "--repo": repo},
-        {"--trials": trials, "--all": is_whole, "--reuse": reuse},
-    )
-    sys.exit(conduct_and_report(run, request, outputs=outputs, svg_file=svg_file, again=again))
+    sys.exit(conduct_and_report(call_flow, request, repo=repo, outputs=outputs))

@@ -10,13 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    report_options,
-    scratch_option,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, place_options, report_options
 
 if TYPE_CHECKING:
     from coldrun.tasks.report.document import Style
@@ -28,12 +22,8 @@ STYLES: dict[str, Style] = {"ok": "good", "warning": "doubtful", "failed": "bad"
 
 @click.command("doctor", epilog="Example: coldrun doctor --json -")
 @report_options
-@warehouse_option
-@scratch_option
-@catch_errors
-def command(
-    json_file: str | None, markdown_file: str | None, warehouse: Path, scratch: Path
-) -> None:
+@place_options
+def command(outputs: Outputs, warehouse: Path, scratch: Path) -> None:
     """Check this machine and installation: programs, folders, room, servers, leftovers.
 
     Each problem comes with the next step. Starts nothing and changes nothing. Exit code 0 unless
@@ -51,13 +41,11 @@ def command(
         if check.next_step is not None:
             document.append(Line(f"→ {check.next_step}", depth=1))
     values = {"ok": not has_failed, "checks": [check.to_values() for check in checks]}
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     outputs.show(document, values)
     sys.exit(2 if has_failed else 0)
 
 
 def _check_server() -> Iterator[Check]:
-    """The Prefect server that a run would use."""
     from importlib.metadata import version
 
     from coldrun.flows.prefect_server import state_folder

@@ -6,6 +6,7 @@ import datetime as dt
 import shlex
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,7 +46,6 @@ def evaluate_and_report(
 
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
-
     from coldrun.tasks.run.manifest import new_run_id
     from coldrun.tasks.run.run_lifecycle import (
         check_request,
@@ -62,17 +62,10 @@ def evaluate_and_report(
 
     def orchestrated() -> None:
         from coldrun.flows.evaluate import evaluate
-        from coldrun.tasks.lib.served import serving
 
-        name = evaluation.frozen.name
-        with serving(
-            {name: evaluation.config_path},
-            warehouse=request.warehouse,
-            scratch=evaluation.scratch,
-            repos={name: repo},
-        ):
+        with serving_evaluation(evaluation, request.warehouse, repo):
             evaluate(
-                name,
+                evaluation.frozen.name,
                 revision,
                 request.mode,
                 resume=request.resume,
@@ -96,6 +89,21 @@ def evaluate_and_report(
     return exit_code_of(built.report, evaluation.config_path, outputs)
 
 
+def serving_evaluation(
+    evaluation: Evaluation, warehouse: Path, repo: str | None
+) -> AbstractContextManager[None]:
+    """Serve one evaluation, for its flow."""
+    from coldrun.tasks.lib.served import serving
+
+    name = evaluation.frozen.name
+    return serving(
+        {name: evaluation.config_path},
+        warehouse=warehouse,
+        scratch=evaluation.scratch,
+        repos={name: repo},
+    )
+
+
 def conduct(
     orchestrated: Callable[[], object],
     here: Callable[[], object],
@@ -112,14 +120,8 @@ def conduct(
         orchestrated: Calls the flow, where a Prefect server runs.
         here: Does the same in this process, where none does.
         awaits: What the watch calls the result: a run's id, or a kind.
-        outputs: Where notes go.
-        on_event: Told of each point of a history.
-        on_landed: Called once with the result, as soon as everything has landed: a report is
-            printed before the orchestrator has come to its end.
+        on_landed: Called once with the result, before the orchestrator has come to its end.
         lost: What to raise when it was stopped, and what had finished could not land in time.
-
-    Returns:
-        The result; of an interrupted run, with what had finished.
     """
     from coldrun.flows.interruptible import Interrupted, call_interruptibly
     from coldrun.flows.prefect_server import find_server, use_server
@@ -186,11 +188,7 @@ def exit_code_of(report: Report, config_path: Path, outputs: Outputs) -> int:
 def print_report_outputs(
     report: Report, outputs: Outputs, *, is_full: bool = False, stratum: str | None = None
 ) -> None:
-    """Print a report for people and write it for machines.
-
-    Raises:
-        UsageError: The run has no such stratum, or a file cannot be written.
-    """
+    """Print a report for people and write it for machines."""
     from coldrun.tasks.report.run_document import print_report, render_markdown
 
     print_report(

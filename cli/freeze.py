@@ -13,11 +13,9 @@ import click
 from coldrun.cli.options import (
     Outputs,
     announce_clone,
-    catch_errors,
     config_argument,
+    place_options,
     report_options,
-    scratch_option,
-    warehouse_option,
 )
 
 if TYPE_CHECKING:
@@ -36,15 +34,12 @@ Examples:
 @click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
 @click.option("--force", is_flag=True, help="Replace a lock that differs.")
 @report_options
-@warehouse_option
-@scratch_option
-@catch_errors
+@place_options
 def command(
     config_path: Path,
     repo: str | None,
     force: bool,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
 ) -> None:
@@ -69,7 +64,6 @@ def command(
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     console = outputs.people
     document = list(frozen_document(config, result))
     outputs.print(document)

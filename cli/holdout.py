@@ -11,15 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    config_argument,
-    report_options,
-    scratch_option,
-    verbose_option,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, config_argument, report_options, run_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -62,11 +54,7 @@ Examples:
 )
 @click.option("--commit", "revision", metavar="REV", help="Measure the product at this revision.")
 @click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def open_(
     config_path: Path,
     reason: str,
@@ -75,11 +63,9 @@ def open_(
     task_level: bool,
     revision: str | None,
     repo: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Run the declared arms on the sealed tasks, and tell the declared aggregates alone.
 
@@ -93,7 +79,6 @@ def open_(
     from coldrun.tasks.holdout.private import private_warehouse
     from coldrun.tasks.run.run_lifecycle import RunRequest, check_request
 
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     request = OpeningRequest(
         reason=reason,
         event=event,
@@ -135,8 +120,7 @@ def open_(
     help="Let the lock know of openings that only the ledger has, after a crash.",
 )
 @report_options
-@catch_errors
-def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: str | None) -> None:
+def log(config_path: Path, adopt: bool, outputs: Outputs) -> None:
     """List the openings of the sealed part, and check the ledger against the lock.
 
     A line that was edited, moved or cut off is an error (exit 5).
@@ -150,7 +134,6 @@ def log(config_path: Path, adopt: bool, json_file: str | None, markdown_file: st
 
     files = EvaluationFiles(config_path)
     allowed = (load_config(config_path).holdout or HoldoutConfig()).openings
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     if adopt:
         for opening in adopt_openings(files):
             outputs.people.print(f"the lock knows of line {opening.number} now", soft_wrap=True)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
+import os
 import sys
+from pathlib import Path
 from typing import Any, Final
 
 import click
 
 from coldrun.cli.streams import outlive_readers
+
+UNEXPECTED = 70
 
 COMMANDS: Final = {
     "try": (
@@ -27,19 +30,19 @@ COMMANDS: Final = {
     ),
     "compare": ("coldrun.cli.compare", "Compare two runs of one panel, paired by task."),
     "trend": ("coldrun.cli.trend", "Show a measure over the measured points."),
-    "report": ("coldrun.cli.report", "Print the report of a run again."),
-    "runs": ("coldrun.cli.runs", "List the runs in the warehouse."),
-    "panels": ("coldrun.cli.panels", "Compare panels, each beside what it was used for."),
-    "show": ("coldrun.cli.show", "Show the answers of a run: query, gold, answer."),
-    "sql": ("coldrun.cli.sql", "Ask the warehouse a question in SQL."),
-    "why": ("coldrun.cli.why", "Explain why an answer was executed or replayed."),
+    "report": ("coldrun.cli.stored:report", "Print the report of a run again."),
+    "runs": ("coldrun.cli.stored:runs", "List the runs in the warehouse."),
+    "panels": ("coldrun.cli.stored:panels", "Compare panels, each beside what it was used for."),
+    "show": ("coldrun.cli.stored:show", "Show the answers of a run: query, gold, answer."),
+    "sql": ("coldrun.cli.stored:sql", "Ask the warehouse a question in SQL."),
+    "why": ("coldrun.cli.stored:why", "Explain why an answer was executed or replayed."),
     "holdout": ("coldrun.cli.holdout", "Open the sealed part, or list its openings."),
     "nightly": ("coldrun.cli.nightly", "Evaluate whatever is new, once or on a schedule."),
     "server": ("coldrun.cli.server", "Keep a Prefect server running between commands."),
     "prune": ("coldrun.cli.prune", "Free scratch space; measured data is never touched."),
     "doctor": ("coldrun.cli.doctor", "Check this machine and installation."),
 }
-"""Every command: the module that holds it, imported when it is called, and its one line."""
+"""Every command: where it is (`module`, or `module:name`), imported when called, and its line."""
 
 
 class LazyGroup(click.Group):
@@ -56,22 +59,20 @@ class LazyGroup(click.Group):
                 flows.leave(end.code if isinstance(end.code, int) else 0)
             raise
         except Exception as error:  # noqa: BLE001 - nobody is shown a traceback
-            from coldrun.cli.last_resort import report_unexpected
-
-            sys.exit(report_unexpected(error))
+            sys.exit(_report_unexpected(error))
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order in which they are used."""
         del ctx
-        return [name for name, (module, _) in COMMANDS.items() if _is_there(module)]
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import one command."""
         del ctx
-        if cmd_name not in COMMANDS or not _is_there(COMMANDS[cmd_name][0]):
+        if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(COMMANDS[cmd_name][0])
-        command: click.Command = module.command
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), name or "command")
         return command
 
     def resolve_command(
@@ -93,8 +94,42 @@ class LazyGroup(click.Group):
             formatter.write_dl(rows)
 
 
-def _is_there(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+def _report_unexpected(error: BaseException) -> int:
+    """Write an unexpected error to a file, say so in one line, and give the exit code."""
+    from coldrun.tasks.lib.plain_text import cut_text, one_line
+
+    what = cut_text(one_line(f"{type(error).__name__}: {error}"), 200)
+    file = _write_down(error)
+    where = f"the details are in {file}" if file else "its details could not be written"
+    click.echo(
+        f"coldrun: unexpected error ({what}); {where}. Please report it with that file; what had "
+        "landed before is kept",
+        err=True,
+    )
+    return UNEXPECTED
+
+
+def _write_down(error: BaseException) -> Path | None:
+    import datetime as dt
+    import platform
+    import tempfile
+    import traceback
+
+    from coldrun.flows.prefect_server import state_folder
+
+    now = dt.datetime.now(dt.UTC)
+    text = "".join(traceback.format_exception(error))
+    head = f"{now.isoformat()} {platform.platform()} Python {sys.version}\n{sys.argv}\n\n"
+    for folder in (state_folder().root / "errors", Path(tempfile.gettempdir())):
+        file = folder / f"coldrun-{now:%Y%m%d-%H%M%S}-{os.getpid()}.log"
+        try:
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
+                out.write((head + text).encode("utf-8", "backslashreplace").decode())
+        except OSError:
+            continue
+        return file
+    return None
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

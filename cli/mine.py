@@ -9,11 +9,11 @@ import click
 from coldrun.cli.options import (
     Outputs,
     announce_clone,
-    catch_errors,
     config_argument,
     json_option,
     markdown_option,
     scratch_option,
+    with_outputs,
 )
 
 
@@ -30,12 +30,11 @@ Examples:
 @json_option("Also write the solvable tasks as JSON Lines; - for stdout.")
 @markdown_option
 @scratch_option
-@catch_errors
+@with_outputs
 def command(
     config_path: Path,
     repo: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     scratch: Path,
 ) -> None:
     """Show what mining finds: candidates, drops by reason, the answer distribution, the nulls.
@@ -55,6 +54,5 @@ def command(
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     tasks = panel_to_bytes(split_tasks(mined.tasks, config.split)[0]).decode("utf-8")
     outputs.show(frozen_document(config, result), tasks.removesuffix("\n"))

@@ -15,11 +15,10 @@ import click
 from coldrun.cli.options import (
     Outputs,
     catch_errors,
-    report_options,
-    scratch_option,
+    place_options,
+    run_options,
     try_to_write,
     verbose_option,
-    warehouse_option,
 )
 from coldrun.tasks.lib.plain_text import counted
 
@@ -47,18 +46,12 @@ def command() -> None:
 
 @command.command("once", epilog="Example: coldrun nightly once configs/mytool.toml --markdown -")
 @configs_argument
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def once(
     configs: tuple[Path, ...],
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Run one night now.
 
@@ -69,9 +62,8 @@ def once(
     Exit codes: 0 whatever was measured, or nothing new · 2 usage, configuration or lock ·
     5 a commit could not be measured · 130 interrupted
     """
-    from coldrun.tasks.history.night import summarise_nights
+    from coldrun.tasks.history.night import BUSY, night_values, summarise_nights
 
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     chosen = _choose(configs)
     _check_summary()
     nights = _find_nothing_new(chosen, warehouse=warehouse, scratch=scratch) or _run(
@@ -81,13 +73,9 @@ def once(
     for night in nights:
         console.print(night.sentence, soft_wrap=True, markup=False)
     if not nights:
-        from coldrun.tasks.history.night import BUSY
-
         console.print(BUSY, soft_wrap=True)
     outputs.write(
-        to_json=json.dumps(
-            {"schema": 1, "nights": [night.to_values() for night in nights]}, indent=1
-        ),
+        to_json=json.dumps(night_values(nights), indent=1),
         to_markdown=summarise_nights(nights),
     )
     codes = {night.exit_code for night in nights}
@@ -98,8 +86,7 @@ def once(
 @configs_argument
 @click.option("--cron", default="0 3 * * *", show_default=True, help="When, as a cron line.")
 @click.option("--timezone", default="UTC", show_default=True, help="The time zone of --cron.")
-@warehouse_option
-@scratch_option
+@place_options
 @verbose_option
 @catch_errors
 def serve(
@@ -218,11 +205,7 @@ def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Output
 
 
 def _check_summary() -> None:
-    """Refuse before the night what could not be written after it.
-
-    Raises:
-        UsageError: $GITHUB_STEP_SUMMARY names what cannot be written.
-    """
+    """Refuse before the night what could not be written after it."""
     from coldrun.tasks.lib.errors import UsageError
 
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
@@ -236,13 +219,8 @@ def _check_summary() -> None:
 
 
 def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
-    """Refuse now what would fail every night.
-
-    Raises:
-        ColdrunError: A configuration is not frozen, or has no product, or no arm that runs it.
-    """
     from coldrun.tasks.history.commits import require_product
-    from coldrun.tasks.history.history_lifecycle import require_product_arm
+    from coldrun.tasks.history.history_requests import require_product_arm
     from coldrun.tasks.run.prepare import load_evaluation
 
     for path in configs:
@@ -252,11 +230,6 @@ def _refuse_unmeasurable(configs: list[Path], scratch: Path) -> None:
 
 
 def _choose(configs: tuple[Path, ...]) -> list[Path]:
-    """The given configurations, else those in configs/ that have a product.
-
-    Raises:
-        UsageError: There is none.
-    """
     from coldrun.tasks.config import load_config
     from coldrun.tasks.lib.errors import UsageError
 

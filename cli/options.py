@@ -8,7 +8,7 @@ import shlex
 import sys
 import warnings
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -50,58 +50,6 @@ def _folder(default: Callable[[], Path]) -> Callable[[Any, Any, Path | None], Pa
     return resolve
 
 
-def warehouse_option(function: Function) -> Function:
-    """`--warehouse DIR`: where results go."""
-    return click.option(
-        "--warehouse",
-        type=click.Path(path_type=Path),
-        envvar="COLDRUN_WAREHOUSE",
-        callback=_folder(default_warehouse),
-        help="Where results go (COLDRUN_WAREHOUSE). Default: warehouse/data of the clone.",
-    )(function)
-
-
-def scratch_option(function: Function) -> Function:
-    """`--scratch DIR`: where clones, checkouts and caches go."""
-    return click.option(
-        "--scratch",
-        type=click.Path(path_type=Path, file_okay=False),
-        envvar="COLDRUN_SCRATCH",
-        callback=_folder(default_scratch),
-        help="Where clones, checkouts and caches go (COLDRUN_SCRATCH). Default: the cache folder.",
-    )(function)
-
-
-def config_argument(function: Function) -> Function:
-    """`CONFIG`: the evaluation's TOML file."""
-    return click.argument("config_path", metavar="CONFIG", type=click.Path(path_type=Path))(
-        function
-    )
-
-
-def report_options(function: Function) -> Function:
-    """`--json FILE` and `--markdown FILE`; `-` is stdout, and people's text goes to stderr then."""
-    return json_option(
-        "Also write the report as JSON; - for stdout (all else then goes to stderr)."
-    )(markdown_option(function))
-
-
-def markdown_option(function: Function) -> Function:
-    """`--markdown FILE`: the report for people, as a file."""
-    return click.option(
-        "--markdown",
-        "markdown_file",
-        metavar="FILE",
-        callback=check_output,
-        help="Also write the report as Markdown; - for stdout.",
-    )(function)
-
-
-def json_option(words: str) -> Callable[[Function], Function]:
-    """`--json FILE`, which `words` explain."""
-    return click.option("--json", "json_file", metavar="FILE", callback=check_output, help=words)
-
-
 def check_output(context: click.Context, _: click.Parameter, value: str | None) -> str | None:
     """Refuse before anything is measured what could not be written after it."""
     if value == "-" and "-" in (
@@ -122,9 +70,6 @@ def try_to_write(path: Path) -> None:
     """Open a file as writing it would, and leave what is there as it is.
 
     Pipes and devices are left alone: their reader would take it for all there is to come.
-
-    Raises:
-        OSError: It cannot be written.
     """
     if path.is_file() or path.is_dir():
         path.open("ab").close()
@@ -134,11 +79,67 @@ def try_to_write(path: Path) -> None:
         target.unlink()
 
 
-def verbose_option(function: Function) -> Function:
-    """`--verbose`: Prefect's own log lines too."""
-    return click.option("--verbose", "-v", is_flag=True, help="Show Prefect's log lines too.")(
-        function
-    )
+warehouse_option = click.option(
+    "--warehouse",
+    type=click.Path(path_type=Path),
+    envvar="COLDRUN_WAREHOUSE",
+    callback=_folder(default_warehouse),
+    help="Where results go (COLDRUN_WAREHOUSE). Default: warehouse/data of the clone.",
+)
+
+scratch_option = click.option(
+    "--scratch",
+    type=click.Path(path_type=Path, file_okay=False),
+    envvar="COLDRUN_SCRATCH",
+    callback=_folder(default_scratch),
+    help="Where clones, checkouts and caches go (COLDRUN_SCRATCH). Default: the cache folder.",
+)
+
+config_argument = click.argument("config_path", metavar="CONFIG", type=click.Path(path_type=Path))
+
+
+def place_options(function: Function) -> Function:
+    """`--warehouse DIR` and `--scratch DIR`."""
+    return warehouse_option(scratch_option(function))
+
+
+def report_options(function: Function) -> Function:
+    """`--json FILE` and `--markdown FILE`, which the command gets as its `Outputs`."""
+    return json_option(
+        "Also write the report as JSON; - for stdout (all else then goes to stderr)."
+    )(markdown_option(with_outputs(function)))
+
+
+def run_options(function: Function) -> Function:
+    """What every command takes that asks arms: where its report, its data and its log go."""
+    return report_options(place_options(verbose_option(function)))
+
+
+chart_option = click.option(
+    "--svg",
+    "svg_file",
+    metavar="FILE",
+    callback=check_output,
+    help="Also draw the score over the points, as SVG.",
+)
+"""`--svg FILE`: the chart, one of the command's `Outputs`."""
+
+
+markdown_option = click.option(
+    "--markdown",
+    "markdown_file",
+    metavar="FILE",
+    callback=check_output,
+    help="Also write the report as Markdown; - for stdout.",
+)
+
+
+def json_option(words: str) -> Callable[[Function], Function]:
+    """`--json FILE`, which `words` explain."""
+    return click.option("--json", "json_file", metavar="FILE", callback=check_output, help=words)
+
+
+verbose_option = click.option("--verbose", "-v", is_flag=True, help="Show Prefect's log lines too.")
 
 
 def catch_errors(function: Function) -> Function:
@@ -155,6 +156,18 @@ def catch_errors(function: Function) -> Function:
         except KeyboardInterrupt:
             click.echo("coldrun: interrupted", err=True)
             sys.exit(130)
+
+    return wrapped  # type: ignore[return-value]
+
+
+def with_outputs(function: Function) -> Function:
+    """Hand a command its `Outputs` in place of the options that say where they go."""
+    caught = catch_errors(function)
+
+    @functools.wraps(caught)
+    def wrapped(**options: Any) -> Any:
+        names = [field.name for field in fields(Outputs) if field.name in options]
+        return caught(outputs=Outputs(**{name: options.pop(name) for name in names}), **options)
 
     return wrapped  # type: ignore[return-value]
 
@@ -179,6 +192,7 @@ class Outputs:
 
     json_file: str | None = None
     markdown_file: str | None = None
+    svg_file: str | None = None
     verbose: bool = False
 
     @cached_property
@@ -199,9 +213,6 @@ class Outputs:
         Args:
             document: The report.
             values: What its JSON holds, or that JSON as text.
-
-        Raises:
-            UsageError: A file cannot be written.
         """
         from coldrun.tasks.report.markdown import to_markdown
 
@@ -220,21 +231,13 @@ class Outputs:
         print_document(document, self.people)
 
     def write(self, *, to_json: str, to_markdown: str) -> None:
-        """Write the machine-readable forms of a report.
-
-        Raises:
-            UsageError: A file cannot be written.
-        """
+        """Write the machine-readable forms of a report."""
         write_output(self.json_file, to_json)
         write_output(self.markdown_file, to_markdown)
 
 
 def write_output(name: str | None, text: str) -> None:
-    """Write one form of a report, where it has a name; `-` is stdout.
-
-    Raises:
-        UsageError: The file cannot be written.
-    """
+    """Write one form of a report, where it has a name; `-` is stdout."""
     if name == "-":
         click.echo(text)
     elif name is not None:
@@ -262,22 +265,32 @@ def announce_clone(source: str | None, scratch: Path) -> None:
 def given_words(*names: str) -> list[str]:
     """These options as they were given on the command line; those that were not are left out."""
     context = click.get_current_context()
-    return [
-        word
-        for name in names
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        for word in (f"--{name}", str(context.params[name]))
-    ]
+    words = []
+    for option in context.command.params:
+        name = str(option.name)
+        if name in names and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            value = context.params[name]
+            if isinstance(value, bool):
+                words += [*option.opts[:1]] if value else [*option.secondary_opts[:1]]
+            else:
+                words += [option.opts[0], str(value)]
+    return words
 
 
-def full_option(function: Function) -> Function:
-    """`--full`: the whole report, not its first screen alone."""
-    return click.option(
-        "--full", "is_full", is_flag=True, help="Print all tables, costs and warnings too."
-    )(function)
+full_option = click.option(
+    "--full", "is_full", is_flag=True, help="Print all tables, costs and warnings too."
+)
 
 
 def resume_command(config_path: Path, run_id: str) -> str:
     """The command that continues a run, with the folders and the repository as they were given."""
     words = ["coldrun", "run", str(config_path), "--resume", run_id]
     return shlex.join(words + given_words("repo", "warehouse", "scratch"))
+
+
+def command_again(config_path: Path) -> str:
+    """The present command line, without where its report goes."""
+    context = click.get_current_context()
+    left_out = {"config_path", *(field.name for field in fields(Outputs))}
+    names = {str(option.name) for option in context.command.params} - left_out
+    return shlex.join(["coldrun", str(context.info_name), str(config_path), *given_words(*names)])

@@ -6,13 +6,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import (
-    Outputs,
-    catch_errors,
-    report_options,
-    scratch_option,
-    warehouse_option,
-)
+from coldrun.cli.options import Outputs, place_options, report_options
 
 
 @click.command(
@@ -34,14 +28,11 @@ Examples:
 )
 @click.option("--dry-run", is_flag=True, help="Only show what would be removed.")
 @report_options
-@warehouse_option
-@scratch_option
-@catch_errors
+@place_options
 def command(
     days: float,
     dry_run: bool,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
 ) -> None:
@@ -69,7 +60,6 @@ def command(
     left = len(found) - len(gone)
     if left:
         sums.append(f"{left} are in use and were left")
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     values = {
         "is_dry_run": dry_run,
         "freed_bytes": freed,

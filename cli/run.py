@@ -10,13 +10,9 @@ import click
 from coldrun.cli.options import (
     Outputs,
     announce_clone,
-    catch_errors,
     config_argument,
     full_option,
-    report_options,
-    scratch_option,
-    verbose_option,
-    warehouse_option,
+    run_options,
 )
 from coldrun.tasks.lib.errors import UsageError
 
@@ -37,11 +33,7 @@ Examples:
 @click.option("--trials", type=click.IntRange(min=1), help="Ask everything this many times.")
 @click.option("--repo", metavar="PATH_OR_URL", help="Where the panel's repository lies.")
 @full_option
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def command(
     config_path: Path,
     revision: str | None,
@@ -50,11 +42,9 @@ def command(
     trials: int | None,
     repo: str | None,
     is_full: bool,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Ask every arm every question of the frozen panel, cold, and judge the answers.
 
@@ -81,7 +71,6 @@ def command(
         resume=resume,
         trials=trials,
     )
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     code = evaluate_and_report(
         evaluation, request, revision=revision, repo=repo, outputs=outputs, is_full=is_full
     )

@@ -86,7 +86,6 @@ def is_utf_8(encoding: str) -> bool:
 
 
 def _spell_out(error: UnicodeError) -> tuple[str, int]:
-    """Take the place of characters that an encoding lacks, as an error handler of `codecs`."""
     if not isinstance(error, UnicodeEncodeError):
         raise error
     spelling = _SPELLING.get(error.object[error.start])

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from coldrun.cli.history_commands import chart_option
 from coldrun.cli.options import (
     Outputs,
-    catch_errors,
+    chart_option,
     config_argument,
+    place_options,
     report_options,
-    scratch_option,
-    warehouse_option,
     write_output,
 )
 
@@ -36,16 +34,12 @@ Examples:
 @click.option("--arm", "arm_name", metavar="NAME", help="Default: the first candidate.")
 @chart_option
 @report_options
-@warehouse_option
-@scratch_option
-@catch_errors
+@place_options
 def command(
     config_path: Path,
     measure: str | None,
     arm_name: str | None,
-    svg_file: str | None,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
 ) -> None:
@@ -54,7 +48,7 @@ def command(
     A step is marked only where a test paired by task supports it. Nothing is executed.
     """
     from coldrun.tasks.history.comparison_document import trend_document
-    from coldrun.tasks.history.history_lifecycle import choose_arm
+    from coldrun.tasks.history.history_requests import choose_arm
     from coldrun.tasks.history.score_trend import build_trend
     from coldrun.tasks.run.prepare import load_evaluation
 
@@ -66,12 +60,11 @@ def command(
         measure=measure or evaluation.config.primary,
         repository=_open_product(evaluation),
     )
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file)
     outputs.show(trend_document(trend), trend.to_json())
-    if svg_file is not None:
+    if outputs.svg_file is not None:
         from coldrun.tasks.history.chart import trend_chart
 
-        write_output(svg_file, trend_chart(trend))
+        write_output(outputs.svg_file, trend_chart(trend))
 
 
 def _open_product(evaluation: Evaluation) -> Repository | None:

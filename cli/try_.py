@@ -14,13 +14,9 @@ import click
 from coldrun.cli.options import (
     Outputs,
     announce_clone,
-    catch_errors,
     full_option,
     given_words,
-    report_options,
-    scratch_option,
-    verbose_option,
-    warehouse_option,
+    run_options,
 )
 
 if TYPE_CHECKING:
@@ -99,11 +95,7 @@ mcp` writes one to start from, docs/arms.md explains it.
     "or a regular expression with one group, searched in each line.",
 )
 @full_option
-@report_options
-@warehouse_option
-@scratch_option
-@verbose_option
-@catch_errors
+@run_options
 def command(
     source: str,
     head: str,
@@ -114,11 +106,9 @@ def command(
     arguments: tuple[str, ...],
     items: str | None,
     is_full: bool,
-    json_file: str | None,
-    markdown_file: str | None,
+    outputs: Outputs,
     warehouse: Path,
     scratch: Path,
-    verbose: bool,
 ) -> None:
     """Ask grep, BM25 and your own tool for the files of past commits, and compare.
 
@@ -139,7 +129,6 @@ def command(
     from coldrun.tasks.mine.pick_base import pick_base
     from coldrun.tasks.run.manifest import new_run_id
 
-    outputs = Outputs(json_file=json_file, markdown_file=markdown_file, verbose=verbose)
     console = outputs.people
     place = source if is_url(source) else str(Path(source).expanduser().resolve())
     arms = read_arms(

@@ -75,9 +75,6 @@ def read_arms(given: GivenTools) -> tuple[Table, ...]:
     Returns:
         Tables of a configuration; none at all when no tool is given: then the built-in arms are
         asked anyway.
-
-    Raises:
-        UsageError: An option cannot be used; the message shows what would do.
     """
     _check_options(given)
     reading = _read_items(given.items)
@@ -101,11 +98,7 @@ def read_arms(given: GivenTools) -> tuple[Table, ...]:
 
 
 def check_server(arm: ServerArm) -> None:
-    """Start a server, and see that it has the tool and that the tool takes the arguments.
-
-    Raises:
-        UsageError: Names the tools that there are, or the arguments that the tool takes.
-    """
+    """Start a server, and see that it has the tool and that the tool takes the arguments."""
     from coldrun.tasks.arms.mcp.mcp_connection import ServerError
     from coldrun.tasks.arms.mcp.mcp_stdio import list_tools
 
@@ -119,11 +112,7 @@ def check_server(arm: ServerArm) -> None:
 
 
 def check_tool(arm: McpArm, tools: Mapping[str, Mapping[str, Any]]) -> None:
-    """See that a tool is there and takes the arguments, by the schemas of a server's tools.
-
-    Raises:
-        UsageError: As `check_server`.
-    """
+    """See that a tool is there and takes the arguments, by the schemas of a server's tools."""
     if arm.tool not in tools:
         found = ", ".join(
             f"{name}({', '.join(schema.get('required') or ())})" for name, schema in tools.items()
@@ -159,11 +148,7 @@ def arms_text(tables: Sequence[Table]) -> str:
 
 
 def toml_value(value: object) -> str:
-    """A value as TOML.
-
-    Raises:
-        UsageError: It holds null, which TOML has not.
-    """
+    """A value as TOML."""
     if value is None:
         raise UsageError("--argument: a configuration has no null; leave that argument out")
     if isinstance(value, str):
@@ -194,7 +179,6 @@ def _check_options(given: GivenTools) -> None:
 
 
 def _read_command(option: str, text: str) -> tuple[str | None, list[str]]:
-    """The name that a command is given, if any, and its words as a session can start them."""
     named = NAMED.match(text)
     try:
         words = shlex.split(text[named.end() :] if named else text)
@@ -246,7 +230,6 @@ def _find_file(word: str) -> str:
 
 
 def _free_name(argv: Sequence[str], taken: set[str]) -> str:
-    """The base name of what is run, without version, made unique."""
     words = [
         word.split()[0]
         for before, word in zip(("", *argv), argv, strict=False)
@@ -260,7 +243,6 @@ def _free_name(argv: Sequence[str], taken: set[str]) -> str:
 
 
 def _package_settings(argv: Sequence[str]) -> Table:
-    """What a program that downloads packages needs of the user's environment."""
     prefixes = RUNNERS.get(Path(argv[0]).name)
     if prefixes is None:
         return {}

@@ -11,10 +11,14 @@ from typing import Any, Literal
 from prefect import flow
 
 from coldrun.flows.evaluate import evaluate, run_name
-from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
+from coldrun.tasks.history.campaign import PointRequest
+from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History
-from coldrun.tasks.history.history_requests import request_backfill, request_decomposition
-from coldrun.tasks.history.measure_point import PointRequest
+from coldrun.tasks.history.history_requests import (
+    HistoryRequest,
+    request_backfill,
+    request_decomposition,
+)
 from coldrun.tasks.judge.land_judgement import report_of
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.served import served
@@ -34,7 +38,7 @@ def backfill(  # noqa: PLR0913 - what a deployment can set
     mode: Literal["cold", "reuse"] = "reuse",
     every: int = 1,
     at_most: int | None = None,
-    since: str | None = None,
+    since: dt.date | None = None,
     is_first_parent: bool = True,
 ) -> str:
     """Evaluate many commits of the product; parameters as of `coldrun backfill`.
@@ -48,7 +52,7 @@ def backfill(  # noqa: PLR0913 - what a deployment can set
         warehouse=served().warehouse,
         every=every,
         at_most=at_most,
-        since=None if since is None else dt.date.fromisoformat(since),
+        since=since,
         is_first_parent=is_first_parent,
         arm=arm,
         mode=mode,

@@ -27,11 +27,7 @@ def find_differences(arm: ArmConfig, other: ArmConfig) -> list[str]:
 
 
 def check_ablations(arms: Sequence[ArmConfig]) -> None:
-    """Refuse an ablation that is not one: more differs than what is declared.
-
-    Raises:
-        ValueError: Names the keys that differ beside the declared ones.
-    """
+    """Refuse an ablation that is not one: more differs than what is declared."""
     by_name = {arm.name: arm for arm in arms}
     for arm in arms:
         if arm.ablation_of is None:

@@ -235,7 +235,6 @@ class ServerArm(ProcessArm):
 
 
 def _read_arm(value: Any) -> Any:
-    """An `[[arm]]` table as the settings of its kind."""
     if not isinstance(value, dict):
         return value
     kinds = ", ".join(ARM_KINDS)

@@ -30,11 +30,7 @@ def load_config(path: Path) -> Config:
 
 
 def read_prices(config: Config, config_dir: Path) -> Config:
-    """The configuration with what its file of prices holds; as it is where it names none.
-
-    Raises:
-        ConfigError: As `load_prices`.
-    """
+    """The configuration with what its file of prices holds; as it is where it names none."""
     if config.prices is None:
         return config
     prices = load_prices(config_dir / config.prices.file, name=config.prices.file)
@@ -42,11 +38,7 @@ def read_prices(config: Config, config_dir: Path) -> Config:
 
 
 def load_prices(path: Path, *, name: str | None = None) -> PricesConfig:
-    """Read and check the snapshot of prices at `path`, which reports call `name`.
-
-    Raises:
-        ConfigError: The file cannot be read, is not TOML, or is not a dated snapshot.
-    """
+    """Read and check the snapshot of prices at `path`, which reports call `name`."""
     missing = f"no prices at {path}; `[prices] file` starts at the configuration's folder"
     data = _read_file(path, missing=missing)
     table = _parse_toml(data, path)
@@ -125,7 +117,6 @@ def _dotted(parts: tuple[int | str, ...]) -> str:
 def _known_keys(
     location: tuple[int | str, ...], root: type[BaseModel], data: Mapping[str, Any]
 ) -> list[str]:
-    """The keys of the innermost table that `location` points into."""
     model, table = root, data
     for part in location[:-1]:
         table = table[part]  # type: ignore[index]  # an index of a list, or a key

@@ -54,15 +54,7 @@ def check_config(config: Config) -> None:
 
 
 def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
-    """Refuse bars against nulls that this panel does not have.
-
-    Args:
-        has_changes: Whether the lock knows how often items changed before base.
-        tasks: Tasks of the panel.
-
-    Raises:
-        ConfigError: Names the bar, and why the null does not exist.
-    """
+    """Refuse bars against nulls that this panel does not have."""
     candidates = [arm.name for arm in config.arms if arm.role == "candidate"]
     for bar in config.bar:
         missing = {
@@ -80,7 +72,6 @@ def check_bars(config: Config, *, has_changes: bool, tasks: int) -> None:
 
 
 def _check_panel_keys(panel: PanelConfig) -> None:
-    """Rejects keys that this kind of panel ignores."""
     others = frozenset[str]().union(*_PANEL_KEYS.values()) - _PANEL_KEYS[panel.kind]
     for key in sorted(panel.model_fields_set & others):
         kinds = " or ".join(f'"{kind}"' for kind, keys in _PANEL_KEYS.items() if key in keys)
@@ -96,7 +87,6 @@ def _check_panel_keys(panel: PanelConfig) -> None:
 
 
 def _check_folders(config: Config) -> None:
-    """Rejects `cwd` in a corpus where the panel has none."""
     if config.panel.kind != "jsonl" or config.panel.repo is not None:
         return
     for arm in config.arms:

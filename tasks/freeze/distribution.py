@@ -59,9 +59,6 @@ class Distribution:
 def describe_distribution(tasks: Sequence[Task]) -> Distribution:
     """Count answer shapes and gold items; equal counts are listed in the order of their names.
 
-    Raises:
-        PanelError: There are no tasks to describe.
-
     Source:
         Hill 1973, effective numbers of order 1 and 2.
     """

@@ -10,11 +10,12 @@ from coldrun.tasks.config import Config
 from coldrun.tasks.config.gold_from import find_shared_component
 from coldrun.tasks.freeze.distribution import Distribution, describe_distribution
 from coldrun.tasks.freeze.lock import LOCK_SCHEMA, locked_settings
-from coldrun.tasks.freeze.panel_file import panel_digest, panel_to_bytes
+from coldrun.tasks.freeze.panel_file import panel_to_bytes
 from coldrun.tasks.freeze.panel_size import warn_of_size
 from coldrun.tasks.freeze.population import describe_population
 from coldrun.tasks.freeze.sample import sample_tasks
 from coldrun.tasks.freeze.split import split_tasks
+from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import MinedPanel, Revision, Task
@@ -91,7 +92,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
     lock = {
         "schema": LOCK_SCHEMA,
         "panel": {
-            "digest": panel_digest(panel),
+            "digest": digest_bytes(panel),
             "tasks": len(sampled),
             "kind": config.panel.kind,
             "base": _revision(mined.base),
@@ -178,7 +179,7 @@ def _describe_sealed(
         "rule": config.split.model_dump(mode="json", exclude_none=True),
         "tasks": pool,
         "count": sealed_panel.count(b"\n"),
-        "digest": panel_digest(sealed_panel),
+        "digest": digest_bytes(sealed_panel),
         "miner": MINER_VERSION,
     }
 

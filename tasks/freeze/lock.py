@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.panel_file import panel_digest, panel_from_bytes
+from coldrun.tasks.freeze.panel_file import panel_from_bytes
 from coldrun.tasks.lib.canonical import digest_bytes, digest_json
 from coldrun.tasks.lib.errors import LockError
 from coldrun.tasks.lib.records import Task
@@ -56,7 +56,7 @@ class FrozenPanel:
     @property
     def digest(self) -> str:
         """The hash of the panel's bytes."""
-        return panel_digest(self.data)
+        return digest_bytes(self.data)
 
     @property
     def lock_digest(self) -> str:
@@ -113,11 +113,7 @@ def lock_to_bytes(lock: dict[str, Any]) -> bytes:
 
 
 def read_lock(files: EvaluationFiles) -> dict[str, Any]:
-    """The lock beside the configuration.
-
-    Raises:
-        LockError: It is missing or unreadable, or another version wrote it.
-    """
+    """The lock beside the configuration."""
     try:
         lock = json.loads(files.lock.read_bytes())
     except FileNotFoundError:
@@ -192,11 +188,7 @@ def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
 
 
 def check_digest(files: EvaluationFiles, *, expected: str, data: bytes) -> None:
-    """Stop when the panel's bytes are not the frozen ones.
-
-    Raises:
-        LockError: They differ; the message names both hashes.
-    """
+    """Stop when the panel's bytes are not the frozen ones."""
     found = digest_bytes(data)
     if expected == found:
         return

@@ -6,17 +6,13 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
+from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import GoldItem, Task
 
 
 def panel_to_bytes(tasks: Sequence[Task]) -> bytes:
-    """The panel's canonical bytes: one JSON object a line, sorted by id, UTF-8, LF.
-
-    Raises:
-        PanelError: Two tasks have one id.
-    """
+    """The panel's canonical bytes: one JSON object a line, sorted by id, UTF-8, LF."""
     ids = [task.id for task in tasks]
     if len(set(ids)) < len(ids):
         repeated = next(task_id for task_id in ids if ids.count(task_id) > 1)
@@ -26,20 +22,11 @@ def panel_to_bytes(tasks: Sequence[Task]) -> bytes:
 
 
 def panel_from_bytes(data: bytes) -> tuple[Task, ...]:
-    """The tasks in a panel's bytes, in panel order.
-
-    Raises:
-        PanelError: The bytes are not a panel.
-    """
+    """The tasks in a panel's bytes, in panel order."""
     try:
         return tuple(_task_from_values(json.loads(line)) for line in data.splitlines())
     except (ValueError, KeyError, TypeError) as error:
         raise PanelError(f"the panel is not readable ({error}); freeze it again") from None
-
-
-def panel_digest(data: bytes) -> str:
-    """`sha256:` and the hash of the bytes (never of a checkout that git may have rewritten)."""
-    return digest_bytes(data)
 
 
 def _task_to_values(task: Task) -> dict[str, Any]:

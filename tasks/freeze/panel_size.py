@@ -36,12 +36,7 @@ class Discrimination:
 def describe_discrimination(outcomes: Mapping[str, Mapping[str, bool]]) -> Discrimination:
     """Sort the tasks by who solved them.
 
-    Args:
-        outcomes: By arm (without the nulls), whether each task was solved; every arm has the
-            same tasks.
-
-    Raises:
-        ValueError: There is no arm or no task, or the arms have different tasks.
+    `outcomes` say by arm (without the nulls) whether each task was solved; all have the same tasks.
     """
     tasks = _common_tasks(outcomes)
     arms = list(outcomes.values())

@@ -61,13 +61,7 @@ def estimate_production(
 ) -> ProductionEstimate:
     """Weight the sample's scores by the share of each stratum in the dev part.
 
-    Args:
-        scores_by_task: A score between 0 and 1 for every task of the sample, by id.
-        sample: The tasks that were asked.
-        population: What `describe_population` returned when the sample was drawn.
-
-    Raises:
-        ValueError: The sample is empty.
+    Scores are between 0 and 1; `population` is what `describe_population` returned.
 
     Source:
         Cochran 1977, Sampling Techniques, chapter 5 (without finite population correction).

@@ -20,9 +20,6 @@ def split_tasks(
     With `sealed_fraction` the newest round(fraction * n) tasks are sealed (half rounds up; at
     least one, at most all but one). With `sealed_after` those dated after that day (UTC) are.
     A task without a date counts as older than all others. Without a split nothing is sealed.
-
-    Raises:
-        PanelError: A part would be empty, or the split goes by date and no task has one.
     """
     newest_first = sorted(sorted(tasks, key=lambda task: task.id), key=task_instant, reverse=True)
     if split is None:
@@ -37,11 +34,7 @@ def split_tasks(
 
 
 def task_instant(task: Task) -> dt.datetime:
-    """When the task happened, in UTC; the earliest possible instant when it has no date.
-
-    Raises:
-        PanelError: The date is not ISO 8601.
-    """
+    """When the task happened, in UTC; the earliest possible instant when it has no date."""
     if task.date is None:
         return UNDATED
     try:

@@ -45,14 +45,13 @@ def write_frozen(
     now: str,
     last_run_lock: dict[str, Any] | None = None,
 ) -> Written:
-    """Write panel and lock beside the configuration.
+    """Write panel and lock beside the configuration, whole or not at all.
 
     Args:
         force: Replace a lock that says something else; it remembers the earlier hash and date.
         had_runs: Whether a run of the evaluation exists; later reports then say what changed.
         now: The present time, ISO 8601 in UTC.
-        last_run_lock: The lock that the newest run was started with. It stands in for one that is
-            gone or cannot be read, so that losing a lock loses no registration.
+        last_run_lock: The lock of the newest run: stands in for one that is gone or unreadable.
 
     Returns:
         `frozen` the first time, `unchanged` when all is as it was (nothing is written),
@@ -61,7 +60,6 @@ def write_frozen(
     Raises:
         LockError: The lock or the panel's bytes say something else and `force` is false.
         LedgerError: The lock that knew of openings is gone or cannot be read.
-        StorageError: The folder cannot be written; nothing half-written stays.
     """
     lock = {**result.lock, "frozen_at": now}
     is_lock_whole = False
@@ -141,11 +139,7 @@ def _has_sealed(files: EvaluationFiles, lock: dict[str, Any]) -> bool:
 
 
 def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
-    """Tasks that were read stay dev; the set that was read may stay as it is, demoted.
-
-    Raises:
-        LockError: Some of them would be sealed again.
-    """
+    """Tasks that were read stay dev; the set that was read may stay as it is, demoted."""
     demoted = (lock.get("holdout") or {}).get("demoted")
     if demoted is None or result.sealed_panel is None:
         return
@@ -167,11 +161,7 @@ def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
 
 
 def _refuse_losing_ledger(files: EvaluationFiles) -> None:
-    """A lock that is gone or cannot be read must not be replaced where it vouched for openings.
-
-    Raises:
-        LedgerError: There is a ledger.
-    """
+    """A lock that is gone or cannot be read must not be replaced where it vouched for openings."""
     if files.ledger.exists():
         what = "cannot be read" if files.lock.exists() else "is gone"
         raise LedgerError(

@@ -12,8 +12,7 @@ from coldrun.tasks.history.history_model import (
     HistoryCounts,
     HistoryStep,
 )
-from coldrun.tasks.history.history_points import build_points
-from coldrun.tasks.history.history_record import HistoryRecord
+from coldrun.tasks.history.history_record import HistoryRecord, build_points
 from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.history.journal import Entry
 from coldrun.tasks.history.steps import build_steps
@@ -33,23 +32,24 @@ def build_history(record: HistoryRecord) -> History:
     steps = list(build_steps(record, closing))
     points = [point for node in record.nodes for point in build_points(record, node)]
     evidence, verdict, code = _verdict(record)
+    request, frozen = record.request, record.request.evaluation.frozen
     runs = list(record.runs.values())
     return History(
-        kind=record.kind,
-        run_id=record.history_id,
-        name=record.frozen.name,
+        kind=request.kind,
+        run_id=record.journal.history_id,
+        name=frozen.name,
         verdict=verdict,
         evidence=evidence,
         exit_code=code,
-        started_at=record.started_at,
+        started_at=record.journal.started_at,
         wall_seconds=record.wall_seconds,
         status="interrupted" if record.is_interrupted else "finished",
         counts=_counts(record),
-        panel=_panel(record.frozen),
+        panel=_panel(frozen),
         point=_newest_point(record),
         environment=dict(runs[0].manifest.environment) if runs else {},
-        arm=record.arm,
-        primary=record.primary,
+        arm=request.arm,
+        primary=request.primary,
         roles={name: arm.role for run in runs[:1] for name, arm in run.outcome.arms.items()},
         points=points,
         steps=steps,
@@ -66,12 +66,11 @@ def build_history(record: HistoryRecord) -> History:
 
 
 def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
-    """The controls between the first measurement of the first point and its repeat at the end."""
     for node in record.nodes:
         first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
         if first is not None and again is not None:
             return judge_controls(
-                first.outcome, again.outcome, measure=record.primary, floors=record.floors
+                first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
             )
         if first is not None:
             break
@@ -79,11 +78,8 @@ def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
 
 
 def _sum(record: HistoryRecord) -> SumCheck | None:
-    vectors = [
-        run.outcome.arms[record.arm].scores[record.primary]
-        for node in record.known_nodes
-        if (run := record.run_of(node)) is not None
-    ]
+    arm, primary = record.request.arm, record.request.primary
+    vectors = [run.outcome.arms[arm].scores[primary] for _, run in record.measured]
     return check_sum(vectors) if len(vectors) > 1 else None
 
 
@@ -91,7 +87,7 @@ def _counts(record: HistoryRecord) -> HistoryCounts:
     names = ("planned", "executed", "replayed", "resumed", "infra", "abstained", "degraded")
     runs = list(record.runs.values())
     return HistoryCounts(
-        tasks=len(record.frozen.tasks),
+        tasks=len(record.request.evaluation.frozen.tasks),
         points=sum(record.runs.get((node.first.commit, 0)) is not None for node in record.nodes),
         runs=len(runs),
         **{name: sum(run.counts[name] for run in runs) for name in names},
@@ -116,9 +112,8 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
 
 
 def _newest_point(record: HistoryRecord) -> PointPart | None:
-    for node in reversed(record.nodes):
-        run = record.run_of(node)
-        if run is not None and run.manifest.point is not None:
+    for node, run in reversed(record.measured):
+        if run.manifest.point is not None:
             point = PointPart.model_validate(run.manifest.point, from_attributes=True)
             return point.model_copy(update={"commit": node.first.commit, "tree": node.tree})
     return None
@@ -131,7 +126,7 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
         "mixed" if executed and replayed else "executed" if executed else "replayed"
     )
     ends = [record.run_of(record.nodes[0]), record.run_of(record.nodes[-1])]
-    has_failed = not record.runs or (record.kind == "decompose" and None in ends)
+    has_failed = not record.runs or (record.request.kind == "decompose" and None in ends)
     if record.is_interrupted:
         return ("incomplete" if has_failed else evidence), "did_not_run", 130
     if has_failed:
@@ -142,8 +137,14 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
 def _warnings(
     record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[Drift]
 ) -> Iterator[str]:
-    yield from record.notes
-    hint = "--all measures them" if record.kind == "decompose" else "select them to measure them"
+    arm = record.request.arm
+    if record.journal.is_continued:
+        yield (
+            f"continued after an interruption; begun at {record.journal.started_at}, and the "
+            "seconds of the whole are those since it was continued"
+        )
+    is_backfill = record.request.kind == "backfill"
+    hint = "select them to measure them" if is_backfill else "--all measures them"
     yield from _failures(record)
     yield from _own_set_ups(record)
     for step in steps:
@@ -160,14 +161,13 @@ def _warnings(
                 f"first point ({move.up} up, {move.down} down): the machine drifted, "
                 "and no step can be trusted"
             )
-    if record.runs and record.floors.get(record.arm) is None:
-        yield f"the noise floor of {record.arm} is not known: no point of it was executed twice"
-    nothing = [run for run in record.runs.values() if record.arm in run.nothing]
+    if record.runs and record.floors.get(arm) is None:
+        yield f"the noise floor of {arm} is not known: no point of it was executed twice"
+    nothing = [run for run in record.runs.values() if arm in run.nothing]
     if nothing:
         runs = counted(len(record.runs), "run")
         yield (
-            f"{record.arm} measured nothing at {len(nothing)} of {runs}: it did "
-            "not beat the nulls there"
+            f"{arm} measured nothing at {len(nothing)} of {runs}: it did not beat the nulls there"
         )
 
 
@@ -177,7 +177,7 @@ def _failures(record: HistoryRecord) -> Iterator[str]:
     Failures are of one kind when they read alike up to what they quote.
     """
     kinds: dict[str, list[Entry]] = {}
-    for entry in record.entries:
+    for entry in record.journal.entries:
         if entry.status == "failed":
             kinds.setdefault(first_line(entry.reason).partition("'")[0], []).append(entry)
     for entries in kinds.values():

@@ -7,13 +7,13 @@ import datetime as dt
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Literal
 
 from coldrun.tasks.history.history_plan import HistoryCommit, Node, interleave_ends
+from coldrun.tasks.history.history_requests import HistoryMode, HistoryRequest
 from coldrun.tasks.history.journal import Entry, Journal
-from coldrun.tasks.history.measure_point import PointRequest
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
+from coldrun.tasks.judge.land_judgement import run_here
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ColdrunError, RepositoryError, StorageError, UsageError
 from coldrun.tasks.lib.watch import current_watch
@@ -24,12 +24,29 @@ from coldrun.tasks.stats.bisection import next_points
 from coldrun.tasks.stats.decomposition import outcome_vector
 from coldrun.tasks.stats.noise import PooledFloor
 
-HistoryMode = Literal["cold", "reuse"]
-Measure = Callable[[PointRequest], Report]
-"""Measures one point: `measure_point`, or a stage around it."""
-
 UNUSABLE = ("invalid", "incomplete")
 """Evidence of a run whose scores must not be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PointRequest:
+    """Which commit to measure, and how. `label` is for people."""
+
+    evaluation: Evaluation
+    request: RunRequest
+    commit: str
+    label: str
+
+
+def measure_point(ask: PointRequest) -> Report:
+    """Check out, set up, ask, land and judge one point; an interrupted one can be resumed."""
+    report = run_here(ask.evaluation, ask.request, ask.commit).report
+    current_watch().results.pop(report.run_id, None)
+    return report
+
+
+Measure = Callable[[PointRequest], Report]
+"""Measures one point: `measure_point`, or a stage around it."""
 
 
 class HistoryStopped(Exception):  # noqa: N818 - nothing went wrong
@@ -44,37 +61,25 @@ class PointEvent:
     number: int
     state: Literal["begins", "measured", "failed", "known"]
     note: str = ""
-    report: Report | None = None
 
 
 @dataclass(slots=True, kw_only=True)
 class Campaign:
-    """The points of one history, each measured once and written down in a journal.
+    """The points of one history, each measured once and written down in a journal."""
 
-    `fresh_arms` are executed even in mode `reuse`: controls and floors, and every arm that does
-    not run the product.
-    """
-
-    evaluation: Evaluation
-    warehouse: Path
+    request: HistoryRequest
     journal: Journal
-    mode: HistoryMode
     measure_one: Measure
-    fresh_arms: frozenset[str] = frozenset()
-    trials: int | None = None
     _known: dict[str, MeasuredRun] = field(default_factory=dict)
     _count: int = 0
 
     def measure(self, commit: HistoryCommit, *, repeat: int = 0, is_cold: bool = False) -> bool:
-        """Measure a commit, unless the journal has it already.
+        """Measure a commit unless the journal has it, and say whether it has a usable run.
 
         Args:
             commit: What to measure.
             repeat: 0 the first time, then 1 and so on: a measurement of its own.
             is_cold: Execute every arm, whatever the mode.
-
-        Returns:
-            Whether it has a usable run.
 
         Raises:
             HistoryStopped: Somebody asked to stop.
@@ -112,12 +117,7 @@ class Campaign:
             seconds=time.monotonic() - began,
         )
         self.journal.note(entry)
-        self._tell(
-            commit,
-            "measured" if failure is None else "failed",
-            failure or "",
-            report if failure is None else None,
-        )
+        self._tell(commit, "measured" if failure is None else "failed", failure or "")
         return failure is None
 
     def run_of(self, commit: HistoryCommit, repeat: int = 0) -> MeasuredRun | None:
@@ -126,14 +126,14 @@ class Campaign:
         if entry is None or entry.status != "measured" or entry.run_id is None:
             return None
         if entry.run_id not in self._known:
-            self._known.update(read_runs(self.warehouse, [entry.run_id]))
+            self._known.update(read_runs(self.request.warehouse, [entry.run_id]))
         return self._known.get(entry.run_id)
 
     def _run(
         self, commit: HistoryCommit, entry: Entry, known: Entry | None, *, is_cold: bool
     ) -> Report:
         resumed = known.run_id if known is not None else None
-        if resumed is not None and is_resumable(self.warehouse, resumed):
+        if resumed is not None and is_resumable(self.request.warehouse, resumed):
             try:
                 return self.measure_one(self._ask(commit, entry, resume=resumed, is_cold=is_cold))
             except UsageError:  # it was begun as something else: measure the point anew
@@ -145,16 +145,21 @@ class Campaign:
     ) -> PointRequest:
         run_id = resume or new_run_id(dt.datetime.now(dt.UTC))
         self.journal.note(dataclasses.replace(entry, run_id=run_id))
-        mode: Literal["cold", "reuse"] = "cold" if is_cold else self.mode
+        config = self.request.evaluation.config
+        mode: HistoryMode = "cold" if is_cold else self.request.mode
         return PointRequest(
-            evaluation=self.evaluation,
+            evaluation=self.request.evaluation,
             request=RunRequest(
-                warehouse=self.warehouse,
+                warehouse=self.request.warehouse,
                 mode="resume" if resume is not None else mode,
                 resume=resume,
                 run_id=run_id,
-                trials=self.trials,
-                always_executed=self.fresh_arms,
+                trials=self.request.trials,
+                always_executed=frozenset(
+                    arm.name
+                    for arm in config.arms
+                    if arm.role != "candidate" or not arm.runs_program
+                ),
             ),
             commit=commit.commit,
             label=f"point {commit.commit[:12]} {commit.subject[:40]}",
@@ -165,11 +170,9 @@ class Campaign:
         commit: HistoryCommit,
         state: Literal["begins", "measured", "failed", "known"],
         note: str = "",
-        report: Report | None = None,
     ) -> None:
-        current_watch().on_event(
-            PointEvent(commit=commit, number=self._count, state=state, note=note, report=report)
-        )
+        event = PointEvent(commit=commit, number=self._count, state=state, note=note)
+        current_watch().on_event(event)
 
 
 def _why_unusable(report: Report) -> str | None:
@@ -180,11 +183,7 @@ def _why_unusable(report: Report) -> str | None:
 
 
 def measure_all(campaign: Campaign, nodes: Sequence[Node]) -> None:
-    """Measure every tree once, from both ends inwards, and the first point once more at the end.
-
-    Raises:
-        HistoryStopped: Somebody asked to stop.
-    """
+    """Measure every tree once, from both ends inwards, and the first point once more at the end."""
     distinct = [node for node in nodes if not node.is_repeated]
     for place in interleave_ends(len(distinct)):
         campaign.measure(distinct[place].first)
@@ -200,50 +199,36 @@ def close_history(campaign: Campaign, nodes: Sequence[Node]) -> None:
         campaign.measure(measured[0].first, repeat=1, is_cold=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Search:
-    """How a decomposition looks for the changes of one arm at one measure."""
-
-    arm: str
-    measure: str
-    is_whole: bool = False
-
-
-def decompose_nodes(campaign: Campaign, nodes: Sequence[Node], search: Search) -> bool:
+def decompose_nodes(campaign: Campaign, nodes: Sequence[Node]) -> None:
     """Measure both ends, then what is needed between them, then the first end once more.
 
     Where no repeat of the arm is stored, the last end is measured twice as well, so that a noise
     floor is known before anything is split (not when answers are reused: it would be a replay).
 
-    Returns:
-        Whether both ends could be measured; otherwise nothing else was.
-
-    Raises:
-        HistoryStopped: Somebody asked to stop.
+    Where an end cannot be measured, nothing else is.
     """
     ends = nodes[0].first, nodes[nodes[-1].stand_in].first
     are_measured = [campaign.measure(end) for end in ends]  # both, so that both reasons are known
     if not all(are_measured):
-        return False
-    is_cold = campaign.mode == "cold"
-    if is_cold and len(nodes) > 1 and _floor(campaign, nodes[0], search) is None:
+        return
+    is_cold = campaign.request.mode == "cold"
+    if is_cold and len(nodes) > 1 and _floor(campaign, nodes[0]) is None:
         campaign.measure(ends[1], repeat=1)
-    if search.is_whole:
+    if campaign.request.is_whole:
         inner = [node for node in nodes[1:-1] if not node.is_repeated]
         for place in interleave_ends(len(inner)):
             campaign.measure(inner[place].first)
     else:
-        _bisect(campaign, nodes, search)
+        _bisect(campaign, nodes)
     close_history(campaign, nodes)
-    return True
 
 
-def _bisect(campaign: Campaign, nodes: Sequence[Node], search: Search) -> None:
+def _bisect(campaign: Campaign, nodes: Sequence[Node]) -> None:
     """Split every interval whose ends differ by more than repeats of one point do.
 
     A point that cannot be measured is left out, and its neighbours are split around it.
     """
-    floor = _floor(campaign, nodes[0], search)
+    request, floor = campaign.request, _floor(campaign, nodes[0])
     allowed = 0 if floor is None else floor.discordant_expected
     alive = list(range(len(nodes)))
 
@@ -256,7 +241,7 @@ def _bisect(campaign: Campaign, nodes: Sequence[Node], search: Search) -> None:
         for place, number in enumerate(alive):
             run = campaign.run_of(nodes[nodes[number].stand_in].first)
             if run is not None:
-                known[place] = outcome_vector(run.outcome.arms[search.arm], search.measure)
+                known[place] = outcome_vector(run.outcome.arms[request.arm], request.primary)
         wanted = next_points(len(alive), known, differ)
         if not wanted:
             return
@@ -267,8 +252,9 @@ def _bisect(campaign: Campaign, nodes: Sequence[Node], search: Search) -> None:
                 alive.remove(number)
 
 
-def _floor(campaign: Campaign, node: Node, search: Search) -> PooledFloor | None:
+def _floor(campaign: Campaign, node: Node) -> PooledFloor | None:
     run = campaign.run_of(node.first)
     if run is None:
         return None
-    return read_floors(campaign.warehouse, run, measure=search.measure)[search.arm]
+    request = campaign.request
+    return read_floors(request.warehouse, run, measure=request.primary)[request.arm]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from coldrun.tasks.history.history_model import History
+from coldrun.tasks.history.history_model import History, HistoryPoint, ScorePart
 from coldrun.tasks.history.history_words import tasks_text
-from coldrun.tasks.history.score_trend import Trend, TrendPoint, TrendStep
+from coldrun.tasks.history.score_trend import Trend, TrendPoint
 from coldrun.tasks.lib.plain_text import counted
 
 WIDTH_PER_POINT = 46
@@ -17,12 +18,37 @@ MIN_WIDTH, MAX_WIDTH = 320, 1400
 HEIGHT = 300
 INK, FAINT = "#1f2328", "#8c959f"
 UP, DOWN = "#1a7f37", "#cf222e"
+MARKED = ("changed", "bundle")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Drawing:
+    """What is drawn: `marks` are differences in tasks by commit, `gaps` places without a score."""
+
+    measure: str
+    arm: str
+    points: Sequence[TrendPoint | HistoryPoint]
+    scores: Sequence[Mapping[str, ScorePart]]
+    marks: Mapping[str, float]
+    rules: Mapping[str, float] = field(default_factory=dict)
+    gaps: Sequence[int] = ()
 
 
 def trend_chart(trend: Trend) -> str:
     """The trend as SVG."""
     return _render(
-        trend,
+        _Drawing(
+            measure=trend.measure,
+            arm=trend.arm,
+            points=trend.points,
+            scores=[point.arms for point in trend.points],
+            marks={
+                step.to: step.difference
+                for step in trend.steps
+                if step.arm == trend.arm and step.status in MARKED
+            },
+            rules=trend.rules,
+        ),
         title=f"{trend.name}: {trend.measure}",
         subtitle=f"{counted(trend.n, 'task')}, 95 % intervals of {trend.arm}; only steps that a "
         "paired test supports are marked (tasks)",
@@ -32,63 +58,37 @@ def trend_chart(trend: Trend) -> str:
 def history_chart(history: History) -> str:
     """The arms' primary measure over the measured points, as SVG; steps are marked by status."""
     primary = history.primary
-    points = [
-        TrendPoint(
-            commit=point.commit,
-            subject=point.subject,
-            committed_at=point.committed_at,
-            evidence={},
-            run_ids={},
-            arms={arm: scores[primary] for arm, scores in point.arms.items()}
-            if point.status == "measured"
-            else {},
-        )
-        for point in history.points
-    ]
-    steps = [
-        TrendStep(
-            arm=history.arm,
-            from_=step.from_,
-            to=step.to,
-            status=step.status,
-            up=step.measures[primary].up,
-            down=step.measures[primary].down,
-            difference=step.measures[primary].difference,
-            p=step.measures[primary].p,
-            reasons=step.reasons,
-        )
-        for step in history.steps
-    ]
     return _render(
-        Trend(
-            name=history.name,
-            panel_digest=history.panel.digest,
+        _Drawing(
             measure=primary,
             arm=history.arm,
-            n=history.counts.tasks,
-            points=points,
-            steps=steps,
-            rules={},
-            warnings=[],
+            points=history.points,
+            scores=[
+                {arm: scores[primary] for arm, scores in point.arms.items()}
+                if point.status == "measured"
+                else {}
+                for point in history.points
+            ],
+            marks={
+                step.to: step.measures[primary].difference
+                for step in history.steps
+                if step.status in MARKED
+            },
+            gaps=[at for at, point in enumerate(history.points) if point.status == "failed"],
         ),
         title=f"{history.name}: {primary} of {history.arm}",
         subtitle=f"{counted(history.counts.tasks, 'task')}, 95 % intervals; only steps that clear "
         "the noise floor are marked (tasks)",
-        gaps=[at for at, point in enumerate(history.points) if point.status == "failed"],
     )
 
 
-def _render(trend: Trend, *, title: str, subtitle: str, gaps: Sequence[int] = ()) -> str:
-    """Draw the arms over the points, the steps of the first arm, and the rules.
-
-    `gaps` are the places of points that could not be measured.
-    """
+def _render(drawing: _Drawing, *, title: str, subtitle: str) -> str:
     import altair as alt
     import vl_convert
 
-    count = len(trend.points)
+    count = len(drawing.points)
     width = min(MAX_WIDTH, max(MIN_WIDTH, WIDTH_PER_POINT * count))
-    labels = [point.commit[:7] for point in trend.points]
+    labels = [point.commit[:7] for point in drawing.points]
     x = alt.X(
         "place:Q",
         title=None,
@@ -103,10 +103,10 @@ def _render(trend: Trend, *, title: str, subtitle: str, gaps: Sequence[int] = ()
         ),
     )
     layers = [
-        *_rule_layers(alt, trend.rules, width),
-        *_gap_layers(alt, gaps, x),
-        *_mark_layers(alt, trend, x),
-        *_arm_layers(alt, trend, x),
+        *_rule_layers(alt, drawing.rules, width),
+        *_gap_layers(alt, drawing.gaps, x),
+        *_mark_layers(alt, drawing, x),
+        *_arm_layers(alt, drawing, x),
     ]
     head = alt.TitleParams(title, subtitle=subtitle, anchor="start", color=INK, offset=16)
     chart = (
@@ -119,7 +119,7 @@ def _render(trend: Trend, *, title: str, subtitle: str, gaps: Sequence[int] = ()
     return str(vl_convert.vegalite_to_svg(chart.to_dict()))
 
 
-def _arm_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
+def _arm_layers(alt: Any, drawing: _Drawing, x: Any) -> list[Any]:
     """A line and points for every arm; intervals for the first alone, which would cover others."""
     rows = [
         {
@@ -129,16 +129,16 @@ def _arm_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
             "arm": arm,
             **part.model_dump(include={"value", "low", "high"}),
         }
-        for place, point in enumerate(trend.points)
-        for arm, part in point.arms.items()
+        for place, (point, scores) in enumerate(zip(drawing.points, drawing.scores, strict=True))
+        for arm, part in scores.items()
     ]
     arms = list(dict.fromkeys(row["arm"] for row in rows))
-    arms.sort(key=lambda arm: arm != trend.arm)
-    highest = max([0.1, *(row["high"] for row in rows), *trend.rules.values()])
+    arms.sort(key=lambda arm: arm != drawing.arm)
+    highest = max([0.1, *(row["high"] for row in rows), *drawing.rules.values()])
     top = min(1.0, math.ceil(highest * 10) / 10)  # all that is drawn, up to the next tenth
-    y = alt.Y("value:Q", title=trend.measure, scale=alt.Scale(domain=[0, top]))
+    y = alt.Y("value:Q", title=drawing.measure, scale=alt.Scale(domain=[0, top]))
     color = alt.Color("arm:N", sort=arms, title="arm")
-    is_first = alt.datum.arm == trend.arm
+    is_first = alt.datum.arm == drawing.arm
     base = alt.Chart(alt.Data(values=rows)).encode(x=x, color=color)
     return [
         base.mark_line().encode(
@@ -176,16 +176,15 @@ def _rule_layers(alt: Any, rules: Mapping[str, float], width: int) -> list[Any]:
     ]
 
 
-def _mark_layers(alt: Any, trend: Trend, x: Any) -> list[Any]:
-    places = {point.commit: place for place, point in enumerate(trend.points)}
+def _mark_layers(alt: Any, drawing: _Drawing, x: Any) -> list[Any]:
+    places = {point.commit: place for place, point in enumerate(drawing.points)}
     values = [
         {
-            "place": places[step.to],
-            "text": tasks_text(step.difference),
-            "color": UP if step.difference > 0 else DOWN,
+            "place": places[commit],
+            "text": tasks_text(difference),
+            "color": UP if difference > 0 else DOWN,
         }
-        for step in trend.steps
-        if step.arm == trend.arm and step.status in ("changed", "bundle")
+        for commit, difference in drawing.marks.items()
     ]
     if not values:
         return []

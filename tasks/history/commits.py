@@ -22,16 +22,7 @@ NEW = "NEW"
 
 
 def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
-    """The repository of the product, with its whole history.
-
-    Args:
-        evaluation: The evaluation whose `[product]` is meant.
-        update: Fetch first, where the product is named by URL.
-
-    Raises:
-        ConfigError: There is no product.
-        RepositoryError: The repository cannot be read, or its history is cut off.
-    """
+    """The repository of the product, with its whole history."""
     product = require_product(evaluation)
     if is_url(product.repo):
         ensure_clone(product.repo, evaluation.scratch, update=update)
@@ -43,11 +34,7 @@ def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
 
 
 def require_product(evaluation: Evaluation) -> ProductConfig:
-    """The product of an evaluation.
-
-    Raises:
-        ConfigError: There is none.
-    """
+    """The product of an evaluation."""
     product = evaluation.config.product
     if product is None:
         raise ConfigError(
@@ -68,15 +55,8 @@ def select_commits(
 ) -> tuple[HistoryCommit, ...]:
     """The commits that `--commits` means, oldest first.
 
-    Args:
-        repository: The product's repository.
-        text: `A..B` (both ends included), a pattern of tag names (`v2.*`), or revisions separated
-            by commas or spaces.
-        is_first_parent: Of a range, walk first parents only.
-
-    Raises:
-        UsageError: Nothing is selected.
-        RepositoryError: A revision does not exist, or the ends of a range do not fit together.
+    `text` is `A..B` (both ends included; first parents only, unless told otherwise), a pattern of
+    tag names (`v2.*`), or revisions separated by commas or spaces.
     """
     first, dots, last = text.partition("..")
     if dots:
@@ -98,12 +78,7 @@ def select_commits(
 def list_range(
     repository: Repository, first: str, last: str, *, is_first_parent: bool = True
 ) -> tuple[HistoryCommit, ...]:
-    """The commits from `first` to `last`, both included, oldest first.
-
-    Raises:
-        RepositoryError: A revision does not exist, both are one commit, the range is reversed, or
-            `first` is no ancestor of `last`.
-    """
+    """The commits from `first` to `last`, both included, oldest first."""
     start, end = repository.resolve(first).commit, repository.resolve(last).commit
     if start == end:
         raise RepositoryError(
@@ -137,14 +112,8 @@ def list_named(
 ) -> tuple[HistoryCommit, ...]:
     """Named commits, each once, by the committer's clock, oldest first.
 
-    Args:
-        repository: Where they are.
-        names: Revisions, each with the words that an error calls it by.
-        source: Where the names come from, for the error.
-
-    Raises:
-        RepositoryError: One does not exist.
-        UsageError: There is none.
+    `names` are revisions, each with the words that an error calls it by; `source` is where they
+    come from, for the error.
     """
     found: dict[str, None] = {}
     for revision, words in names:
@@ -171,11 +140,9 @@ def list_named(
 def list_new(
     repository: Repository, tip: str, measured: Collection[str]
 ) -> tuple[HistoryCommit, ...]:
-    """The commits on the first-parent line up to `tip` since the newest measured one.
+    """The commits on the first-parent line up to `tip` since the newest measured one, oldest first.
 
-    Returns:
-        Oldest first, without the measured one; `tip` alone when nothing on the line was measured.
-        Empty when `tip` was measured.
+    The `tip` alone when nothing on the line was measured; empty when `tip` was.
     """
     newer: list[LogEntry] = []
     known = set(measured)
@@ -190,17 +157,12 @@ def list_new(
 
 
 def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryCommit) -> int:
-    """How many commits lead from one to the other along first parents, at least 1."""
     names = [newer.commit, f"^{older.commit}"]
     return max(1, sum(1 for _ in repository.stream_log(names, first_parent=True)))
 
 
 def read_list(text: str) -> str:
-    """What `--commits` says: the revisions in the file of that name, or the text as it is.
-
-    Raises:
-        UsageError: The file cannot be read, or names no commit.
-    """
+    """What `--commits` says: the revisions in the file of that name, or the text as it is."""
     try:
         if not Path(text).is_file():
             return text

@@ -10,7 +10,7 @@ from coldrun.tasks.history.history_model import (
     RunPart,
 )
 from coldrun.tasks.history.history_words import change_words, floor_words
-from coldrun.tasks.history.outcomes import MeasuredRun
+from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed
 from coldrun.tasks.judge.report_model import PointPart
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.plain_text import counted
@@ -31,19 +31,14 @@ def compare_runs(
     floors: Mapping[str, PooledFloor | None],
     key_differences: Mapping[str, Sequence[str]],
 ) -> Comparison:
-    """Compare two runs.
+    """Compare two runs of one panel.
 
     Args:
-        before: The run that the other is compared with.
-        after: The other one.
         floors: The noise floor of each arm, None where nothing was run twice.
         key_differences: By arm, the components in which the keys of its answers differ.
-
-    Raises:
-        UsageError: They asked different panels or measures, or have no arm in common.
     """
     _refuse_unlike(before, after)
-    seed = int(before.panel_digest.removeprefix("sha256:")[:8], 16)
+    seed = panel_seed(before.panel_digest)
     yardstick = Yardstick(primary=before.measures[0], floors=floors, seed=seed)
     arms = [
         _compare_arm(name, before, after, yardstick, key_differences.get(name, ()))

@@ -45,12 +45,7 @@ _STEP_STYLES: dict[str, RowStyle] = {
 
 
 def history_document(history: History, *, chart: str | None = None) -> Iterator[Block]:
-    """First what executed, then the points, then the steps, then what is doubtful.
-
-    Args:
-        history: The history.
-        chart: The name of the chart's file, which a page shows.
-    """
+    """First what executed, then the points, then the steps, then what is doubtful."""
     yield from _head(history)
     if chart is not None:
         yield Image(f"{history.primary} over the points", chart)

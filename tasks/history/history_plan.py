@@ -107,12 +107,11 @@ def thin_out(
     at_most: int | None = None,
     since: dt.date | None = None,
 ) -> tuple[HistoryCommit, ...]:
-    """Leave out commits, oldest first.
+    """Leave out commits of a history, oldest first.
 
     Args:
-        commits: The history, oldest first.
-        every: Keep the first and every so many after it; the newest always stays.
-        at_most: Keep at most so many, spread evenly, both ends among them (1: the newest).
+        every: Keep every Nth commit from the first; the newest always stays.
+        at_most: Keep at most N, spread evenly, both ends among them (1: the newest).
         since: Leave out what was committed before this day, in UTC.
     """
     reach = dict(zip((item.commit for item in commits), _reach(commits), strict=True))
@@ -139,7 +138,6 @@ def thin_out(
 
 
 def _reach(commits: Sequence[HistoryCommit]) -> tuple[int, ...]:
-    """How many commits each is away from the first."""
     return tuple(accumulate(commit.distance for commit in commits))
 
 

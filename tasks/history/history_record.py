@@ -1,16 +1,20 @@
-"""What a history left behind, for its report."""
+"""What a history left behind, and the points of its report."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Literal
 
-from coldrun.tasks.freeze.lock import FrozenPanel
-from coldrun.tasks.history.history_plan import Node
-from coldrun.tasks.history.journal import Entry
-from coldrun.tasks.history.outcomes import MeasuredRun
+import numpy as np
+
+from coldrun.tasks.history.history_model import HistoryPoint, PointStatus, ScorePart
+from coldrun.tasks.history.history_plan import HistoryCommit, Node
+from coldrun.tasks.history.history_requests import HistoryRequest
+from coldrun.tasks.history.journal import Entry, Journal
+from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
+from coldrun.tasks.judge.gates import summarise
 from coldrun.tasks.stats.decomposition import Yardstick
+from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.noise import PooledFloor
 
 
@@ -18,46 +22,130 @@ from coldrun.tasks.stats.noise import PooledFloor
 class HistoryRecord:
     """All that a history left behind. `runs` are usable runs by (commit, repeat)."""
 
-    kind: Literal["backfill", "decompose"]
-    history_id: str
-    frozen: FrozenPanel
-    arm: str
-    primary: str
-    started_at: str
-    wall_seconds: float
-    is_interrupted: bool
+    request: HistoryRequest
+    journal: Journal
     nodes: tuple[Node, ...]
-    entries: tuple[Entry, ...]
     runs: Mapping[tuple[str, int], MeasuredRun]
     floors: Mapping[str, PooledFloor | None]
-    notes: tuple[str, ...] = ()
-
-    @property
-    def seed(self) -> int:
-        """The seed of resamples, as a run of this panel has it."""
-        return int(self.frozen.digest.removeprefix("sha256:")[:8], 16)
+    wall_seconds: float
+    is_interrupted: bool
 
     @property
     def yardstick(self) -> Yardstick:
         """What its steps are judged by."""
-        return Yardstick(primary=self.primary, floors=self.floors, seed=self.seed)
+        seed = panel_seed(self.request.evaluation.frozen.digest)
+        return Yardstick(primary=self.request.primary, floors=self.floors, seed=seed)
 
     @property
-    def known_nodes(self) -> tuple[Node, ...]:
-        """The nodes that were measured, those with the tree of a measured one included."""
-        return tuple(node for node in self.nodes if self.run_of(node) is not None)
-
-    def entry_of(self, node: Node) -> Entry | None:
-        """The first measurement of a node's own tree, failed ones included."""
-        return next(
-            (
-                entry
-                for entry in self.entries
-                if entry.commit == node.first.commit and entry.repeat == 0
-            ),
-            None,
-        )
+    def measured(self) -> tuple[tuple[Node, MeasuredRun], ...]:
+        """The nodes that have a run, that of an equal tree included."""
+        return tuple((node, run) for node in self.nodes if (run := self.run_of(node)) is not None)
 
     def run_of(self, node: Node) -> MeasuredRun | None:
         """The run that stands for a node, that of an equal tree included."""
         return self.runs.get((self.nodes[node.stand_in].first.commit, 0))
+
+
+def read_record(
+    request: HistoryRequest,
+    journal: Journal,
+    nodes: tuple[Node, ...],
+    *,
+    wall_seconds: float,
+    is_interrupted: bool,
+) -> HistoryRecord:
+    """Read the runs of a history back from the warehouse, and the noise floors they give."""
+    entries = [entry for entry in journal.entries if entry.status == "measured"]
+    runs = read_runs(request.warehouse, [entry.run_id for entry in entries if entry.run_id])
+    floors: Mapping[str, PooledFloor | None] = {}
+    if runs:
+        newest = runs[max(runs)]
+        floors = read_floors(request.warehouse, newest, measure=request.primary)
+    return HistoryRecord(
+        request=request,
+        journal=journal,
+        nodes=nodes,
+        runs={
+            (entry.commit, entry.repeat): runs[entry.run_id]
+            for entry in entries
+            if entry.run_id in runs
+        },
+        floors=floors,
+        wall_seconds=wall_seconds,
+        is_interrupted=is_interrupted,
+    )
+
+
+def build_points(record: HistoryRecord, node: Node) -> Iterator[HistoryPoint]:
+    """Every commit of a node, with what is known of it."""
+    for number, commit in enumerate(node.commits):
+        if number or node.is_repeated:
+            stand_in = record.nodes[node.stand_in].first if node.is_repeated else node.first
+            run = record.run_of(node)
+            yield _point(record, commit, "same_tree", run=run, same_as=stand_in.commit)
+        else:
+            yield _own_point(record, node)
+
+
+def _own_point(record: HistoryRecord, node: Node) -> HistoryPoint:
+    entry, run = record.journal.find(node.first.commit, 0), record.run_of(node)
+    if run is not None:
+        return _point(record, node.first, "measured", run=run, entry=entry)
+    if entry is not None and entry.status == "failed":
+        return _point(record, node.first, "failed", reason=entry.reason, entry=entry)
+    reason = "interrupted" if record.is_interrupted else "not needed: its neighbours look alike"
+    return _point(record, node.first, "skipped", reason=reason)
+
+
+def _point(
+    record: HistoryRecord,
+    commit: HistoryCommit,
+    status: PointStatus,
+    *,
+    run: MeasuredRun | None = None,
+    entry: Entry | None = None,
+    same_as: str | None = None,
+    reason: str | None = None,
+) -> HistoryPoint:
+    arms = {} if run is None else score_parts(run, record.yardstick.seed)
+    mine = None if run is None else run.outcome.arms.get(record.request.arm)
+    return HistoryPoint(
+        commit=commit.commit,
+        tree=commit.tree,
+        subject=commit.subject,
+        status=status,
+        measures=arms.get(record.request.arm, {}),
+        committed_at=commit.committed_at,
+        same_as=same_as,
+        reason=reason,
+        evidence=None if mine is None else mine.evidence,
+        measured_nothing=run is not None and record.request.arm in run.nothing,
+        replayed_from=[] if run is None else list(run.replayed_from),
+        degraded=[] if mine is None else list(mine.degraded),
+        environment_digest=None if run is None else run.outcome.environment_digest,
+        wall_seconds=None if entry is None else entry.seconds,
+        run_ids=[
+            item.run_id
+            for item in record.journal.entries
+            if item.commit == commit.commit and item.run_id is not None
+        ],
+        arms=arms,
+    )
+
+
+def score_parts(
+    run: MeasuredRun, seed: int, *, only: str | None = None
+) -> dict[str, dict[str, ScorePart]]:
+    """Every arm's aggregates in a run, with intervals; of one measure alone when it is named."""
+    found: dict[str, dict[str, ScorePart]] = {}
+    for name, arm in run.outcome.arms.items():
+        found[name] = {}
+        for text, scores in arm.scores.items():
+            if only not in (None, text):
+                continue
+            values = np.array([scores[task] for task in sorted(scores)])
+            (part,) = summarise([values], [parse_measure(text)], seed)
+            found[name][text] = ScorePart(
+                value=part.value, count=part.count, n=len(values), low=part.low, high=part.high
+            )
+    return found

@@ -58,11 +58,7 @@ class Journal:
         return self._entries.get((commit, repeat))
 
     def note(self, entry: Entry) -> None:
-        """Write down how a measurement stands.
-
-        Raises:
-            StorageError: The warehouse cannot be written.
-        """
+        """Write down how a measurement stands."""
         self._entries[entry.commit, entry.repeat] = entry
         self.save(is_finished=False)
 
@@ -83,14 +79,7 @@ def hold_journal(
 ) -> Iterator[Journal]:
     """Take up the unfinished journal of the same request, or begin one; hold it for a block.
 
-    Args:
-        warehouse: Where results go.
-        request: JSON values that say what is asked for, coldrun's own code among them.
-        new_id: The id of a new one.
-        now: The present time, ISO 8601.
-
-    Raises:
-        StorageError: The warehouse cannot be written.
+    `request` are JSON values that say what is asked for, coldrun's own code among them.
     """
     folder = warehouse / "history"
     try:
@@ -113,7 +102,6 @@ def hold_journal(
 def _take_up(
     folder: Path, warehouse: Path, request: Mapping[str, Any], stack: ExitStack
 ) -> Journal | None:
-    """The newest unfinished journal of a request that no living program holds."""
     for path in sorted(folder.glob("*.json"), reverse=True):
         if _read(path, request) is None:
             continue
@@ -130,7 +118,6 @@ def _take_up(
 
 
 def _read(path: Path, request: Mapping[str, Any]) -> Journal | None:
-    """The journal in a file, when it is unfinished and of this request."""
     try:
         values = json.loads(path.read_bytes())
     except (OSError, ValueError):

@@ -22,14 +22,14 @@ from coldrun.tasks.history.commits import (
 from coldrun.tasks.history.comparison import compare_runs
 from coldrun.tasks.history.comparison_document import comparison_document
 from coldrun.tasks.history.history_document import history_document
-from coldrun.tasks.history.history_lifecycle import (
+from coldrun.tasks.history.history_lifecycle import conduct_history
+from coldrun.tasks.history.history_model import Comparison, History
+from coldrun.tasks.history.history_requests import (
     HistoryRequest,
     choose_arm,
-    conduct_history,
     measured_before,
     require_product_arm,
 )
-from coldrun.tasks.history.history_model import Comparison, History
 from coldrun.tasks.history.outcomes import (
     MeasuredRun,
     read_floors,
@@ -91,16 +91,7 @@ def evaluate_night(
     *,
     conduct: Conduct,
 ) -> Night:
-    """Measure the newest point when it is new, compare it, and decompose a change.
-
-    Args:
-        evaluation: What is evaluated.
-        warehouse: Where results are and go.
-        conduct: How histories are conducted.
-
-    Raises:
-        ColdrunError: The repository cannot be read, or the evaluation has no product.
-    """
+    """Measure the newest point when it is new, compare it, and decompose a change."""
     source = open_product(evaluation)
     nothing = find_nothing_new(evaluation, warehouse, source)
     if nothing is not None:
@@ -181,7 +172,6 @@ def _unmeasured(name: str, tip: str, history: History) -> Night:
 def _last_measured(
     repository: Repository, tip: str, evaluation: Evaluation, warehouse: Path
 ) -> MeasuredRun | None:
-    """The newest usable run of the newest measured commit on the main line."""
     rows = select_rows(
         connect(warehouse),
         "SELECT run_id, product_commit FROM runs WHERE panel_digest = ? AND status = 'finished' "
@@ -222,7 +212,6 @@ def _compare(evaluation: Evaluation, warehouse: Path, last: MeasuredRun, run_id:
 
 
 def _moved(comparison: Comparison | None) -> list[Any]:
-    """The candidates whose change clears the noise floor."""
     if comparison is None:
         return []
     return [arm for arm in comparison.arms if arm.role == "candidate" and arm.clears_noise]
@@ -237,28 +226,24 @@ def summarise_nights(nights: Sequence[Night]) -> str:
     return "\n".join(text)
 
 
+def night_values(nights: Sequence[Night]) -> dict[str, Any]:
+    """A whole night as JSON values."""
+    return {"schema": 1, "nights": [night.to_values() for night in nights]}
+
+
 def _deepen(markdown: str) -> str:
-    """Headings two levels deeper."""
     return "\n".join(f"##{line}" if line.startswith("#") else line for line in markdown.split("\n"))
 
 
 def publish_nights(nights: Sequence[Night], warehouse: Path, *, stem: str) -> Path:
-    """Write the report of a night to `reports/nightly/`, and to $GITHUB_STEP_SUMMARY when set.
-
-    Returns:
-        The Markdown file; the JSON file lies beside it.
-
-    Raises:
-        StorageError: The warehouse cannot be written.
-    """
+    """Write a night to `reports/nightly/`, and to $GITHUB_STEP_SUMMARY; gives the Markdown file."""
     folder = warehouse / "reports" / "nightly"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StorageError(f"cannot write {folder}: {error.strerror}") from None
     text = summarise_nights(nights) + "\n"
-    values = {"schema": 1, "nights": [night.to_values() for night in nights]}
-    write_whole(folder / f"{stem}.json", canonical_json(values) + b"\n")
+    write_whole(folder / f"{stem}.json", canonical_json(night_values(nights)) + b"\n")
     write_whole(folder / f"{stem}.md", text.encode())
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
@@ -293,12 +278,7 @@ def run_nights(
 ) -> tuple[list[Night], Path | None]:
     """Evaluate every configuration; one that fails does not stop the others.
 
-    Args:
-        configs: The configurations by name.
-        warehouse: Where results are and go.
-        scratch: The scratch folder.
-        conduct: Conducts a history.
-        fetch: Fetches a product that is named by URL, given the name; left out, it is fetched here.
+    `fetch` fetches a product that is named by URL, given the name; left out, it is fetched here.
 
     Returns:
         One night for each configuration, in order, and the Markdown report; empty and None when

@@ -10,15 +10,13 @@ from typing import Any
 
 import numpy as np
 
+from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.manifest import Manifest, read_manifest
 from coldrun.tasks.stats.decomposition import ArmAtPoint, PointOutcome
 from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
-
-BUILTIN_KINDS = ("grep", "bm25")
-"""Arms that are deterministic and part of coldrun: any flip of theirs is the machine's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +41,10 @@ class MeasuredRun:
     nothing: tuple[str, ...] = ()
     replayed_from: tuple[str, ...] = ()
 
-    @property
-    def is_usable(self) -> bool:
-        """Whether its scores may be compared: neither invalid nor with answers missing."""
-        return self.status == "finished" and self.evidence not in ("invalid", "incomplete")
+
+def panel_seed(panel_digest: str) -> int:
+    """The seed of resamples, as a run of this panel has it."""
+    return int(panel_digest.removeprefix("sha256:")[:8], 16)
 
 
 def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]:
@@ -81,11 +79,7 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
 
 
 def read_run(warehouse: Path, text: str) -> MeasuredRun:
-    """The landed run that `text` names (an id, the start of one, or `last`).
-
-    Raises:
-        UsageError: None or several fit, or its rows are not readable.
-    """
+    """The landed run that `text` names (an id, the start of one, or `last`)."""
     run_id = find_run_id(connect(warehouse, only=("runs",), leaves_out=True), text)
     run = read_runs(warehouse, [run_id])[run_id]
     if not run.outcome.arms:
@@ -151,7 +145,7 @@ def _run(
             arms={
                 arm.name: ArmAtPoint(
                     role=arm.role,
-                    is_builtin=arm.kind in BUILTIN_KINDS,
+                    is_builtin=not isinstance(arm, ProcessArm),
                     evidence=scores[arm.name]["row"]["evidence"],
                     scores={
                         measure: scores[arm.name]["scores"][measure]

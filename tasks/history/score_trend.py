@@ -13,8 +13,8 @@ from pydantic import Field
 from coldrun.tasks.config import Config
 from coldrun.tasks.history.commits import list_named
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
-from coldrun.tasks.history.history_points import score_parts
-from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
+from coldrun.tasks.history.history_record import score_parts
+from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
 from coldrun.tasks.judge.cost_model import Part
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
@@ -80,15 +80,7 @@ def build_trend(
 ) -> Trend:
     """Read every measured point of an evaluation's panel and order them by history.
 
-    Args:
-        evaluation: Whose panel.
-        warehouse: Where results are.
-        arm: The arm that is looked at.
-        measure: One of the evaluation's measures.
-        repository: The product's, None when it cannot be read: points then go by run date.
-
-    Raises:
-        UsageError: Nothing was measured, or the evaluation does not have the measure.
+    Where the product's `repository` cannot be read (None), points go by the date of their run.
     """
     frozen, config = evaluation.frozen, evaluation.config
     if measure not in config.measures:
@@ -108,7 +100,7 @@ def build_trend(
         by_commit.setdefault(row["product_commit"], {})[row["arm"]] = row
     places, notes = _order(warehouse, by_commit, repository)
     runs = read_runs(warehouse, [row["run_id"] for row in rows])
-    seed = int(frozen.digest.removeprefix("sha256:")[:8], 16)
+    seed = panel_seed(frozen.digest)
     floors = read_floors(warehouse, runs[max(runs)], measure=measure)
     yardstick = Yardstick(primary=measure, floors=floors, seed=seed)
     ordered = [by_commit[place["commit"]] for place in places]
@@ -137,7 +129,6 @@ def build_trend(
 def _order(
     warehouse: Path, by_commit: Mapping[str, Rows], repository: Repository | None
 ) -> tuple[list[dict[str, str]], list[str]]:
-    """The commits by the committer's clock, as histories recorded it, or as git says."""
     known = {
         row["commit"]: {**row, "committed_at": row["committed_at"].isoformat()}
         for row in select_rows(
@@ -174,7 +165,6 @@ def _ask_git(repository: Repository | None, commit: str) -> dict[str, str] | Non
 def _steps(
     points: Sequence[Rows], runs: Mapping[str, MeasuredRun], yardstick: Yardstick
 ) -> Iterator[TrendStep]:
-    """Every step of every product arm whose change a paired test supports."""
     for before, after in pairwise(points):
         for arm, row in after.items():
             if arm not in before or row["role"] != "candidate":
@@ -204,7 +194,6 @@ def _steps(
 
 
 def _rules(evaluation: Evaluation, measure: str) -> dict[str, float]:
-    """The bars of this measure, and the best null that needs no candidate."""
     config: Config = evaluation.config
     rules = {
         f"bar: {bar.arm} ≥ {bar.at_least:g}": bar.at_least

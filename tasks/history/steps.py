@@ -11,42 +11,17 @@ from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.history_record import HistoryRecord
 from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.lib.plain_text import counted, noun
-from coldrun.tasks.stats.decomposition import (
-    Change,
-    StepJudgement,
-    describe_moved,
-    judge_step,
-)
+from coldrun.tasks.stats.decomposition import describe_moved, judge_step
 from coldrun.tasks.stats.noise import Drift
 from coldrun.tasks.stats.paired import adjust_holm
-
-
-def _judge(
-    record: HistoryRecord,
-    before: Node,
-    after: Node,
-    closing: Sequence[Drift],
-) -> StepJudgement:
-    first, second = record.run_of(before), record.run_of(after)
-    if first is None or second is None:
-        raise ValueError("a step is judged between measured points only")
-    return judge_step(
-        first.outcome,
-        second.outcome,
-        arm=record.arm,
-        yardstick=record.yardstick,
-        unsplit=tuple(_why_unsplit(record, before, after)),
-        confounders=tuple(
-            f"{text} in the closing re-run of the first point" for text in describe_moved(closing)
-        ),
-    )
 
 
 def _why_unsplit(record: HistoryRecord, before: Node, after: Node) -> Iterator[str]:
     if _count_commits(record, before, after) < 2:
         return
     between = record.nodes[before.place + 1 : after.place]
-    failed = [entry for node in between if (entry := record.entry_of(node)) and entry.reason]
+    entries = [record.journal.find(node.first.commit, 0) for node in between]
+    failed = [entry for entry in entries if entry is not None and entry.reason]
     if failed:
         named = "; ".join(
             f"{entry.commit[:12]}: {first_line(entry.reason)}" for entry in failed[:2]
@@ -68,26 +43,33 @@ def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
 def build_steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[HistoryStep]:
     """Judge the steps between neighbouring measured points, oldest first.
 
-    Args:
-        record: What was measured.
-        closing: The controls between the first point and its repeat at the end.
+    `closing` are the controls between the first point and its repeat at the end.
     """
-    primary = record.primary
+    arm, primary, yardstick = record.request.arm, record.request.primary, record.yardstick
+    moved = [f"{text} in the closing re-run of the first point" for text in describe_moved(closing)]
     judged = [
-        (pair, _judge(record, pair[0], pair[1], closing)) for pair in pairwise(record.known_nodes)
+        judge_step(
+            first.outcome,
+            second.outcome,
+            arm=arm,
+            yardstick=yardstick,
+            unsplit=tuple(_why_unsplit(record, before, after)),
+            confounders=tuple(moved),
+        )
+        for (before, first), (after, second) in pairwise(record.measured)
     ]
-    adjusted = adjust_holm([step.changes[primary].p for _, step in judged]) if judged else ()
-    for ((before, after), step), holm_p in zip(judged, adjusted, strict=True):
+    adjusted = adjust_holm([step.changes[primary].p for step in judged]) if judged else ()
+    for ((before, first), (after, second)), step, holm_p in zip(
+        pairwise(record.measured), judged, adjusted, strict=True
+    ):
         commits = _count_commits(record, before, after)
-        run = record.run_of(after)
         between = record.nodes[before.place + 1 : after.place + 1]
+        subject = after.first.subject
         yield HistoryStep(
             from_=before.first.commit,
             to=after.first.commit,
             commits=commits,
-            subject=after.first.subject
-            if commits == 1
-            else f"{commits} commits to: {after.first.subject}",
+            subject=subject if commits == 1 else f"{commits} commits to: {subject}",
             status=step.status,
             measures={**step.changes, primary: replace(step.changes[primary], holm_p=holm_p)},
             up_tasks=list(step.changes[primary].up_tasks),
@@ -96,21 +78,13 @@ def build_steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[His
             clears_noise=step.clears_noise,
             is_docs_only=commits == len(between)
             and all(node.first.is_docs_only for node in between),
-            wall_seconds=run.wall_seconds if run else None,
+            wall_seconds=second.wall_seconds,
             controls=list(step.controls),
-            others=_others(record, before, after),
+            others={
+                name: dict(
+                    judge_step(first.outcome, second.outcome, arm=name, yardstick=yardstick).changes
+                )
+                for name in first.outcome.arms
+                if name != arm and name in second.outcome.arms
+            },
         )
-
-
-def _others(record: HistoryRecord, before: Node, after: Node) -> dict[str, dict[str, Change]]:
-    """The other arms over the same step."""
-    first, second = record.run_of(before), record.run_of(after)
-    if first is None or second is None:
-        return {}
-    return {
-        name: dict(
-            judge_step(first.outcome, second.outcome, arm=name, yardstick=record.yardstick).changes
-        )
-        for name in first.outcome.arms
-        if name != record.arm and name in second.outcome.arms
-    }

@@ -34,23 +34,14 @@ from coldrun.tasks.lib.machine.file_locks import try_lock
 
 
 def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:
-    """The openings, checked line by line and against the lock.
-
-    Raises:
-        LedgerError: A line was edited, moved or removed, the tail was cut off, or the ledger is
-            ahead of the lock.
-    """
+    """The openings, checked line by line and against the lock."""
     openings = read_lines(files)
     check_head(openings, head_from_lock(lock), source=str(files.ledger))
     return openings
 
 
 def read_lines(files: EvaluationFiles) -> tuple[Opening, ...]:
-    """The openings, checked line by line; none when there is no ledger.
-
-    Raises:
-        LedgerError: A line was edited, moved or removed, or the file cannot be read.
-    """
+    """The openings, checked line by line; none when there is no ledger."""
     try:
         data = files.ledger.read_bytes()
     except FileNotFoundError:
@@ -63,17 +54,12 @@ def read_lines(files: EvaluationFiles) -> tuple[Opening, ...]:
 def append_opening(
     files: EvaluationFiles, opening: Opening, *, demoted: Mapping[str, Any] | None = None
 ) -> tuple[Opening, ...]:
-    """Write one more opening, then its hash and number into the lock.
+    """Write one more opening, then its hash and number into the lock; gives all openings.
 
-    Args:
-        demoted: Written into the lock as well: the sealed part is dev from now on.
-
-    Returns:
-        All openings, this one last.
+    With `demoted`, the lock says that the sealed part is dev from now on.
 
     Raises:
-        LedgerError: Ledger and lock do not fit any more.
-        StorageError: A file cannot be written.
+        LedgerError: Ledger and lock do not fit any more; nothing was written.
     """
     lock = read_lock(files)
     earlier = read_ledger(files, lock)
@@ -89,14 +75,7 @@ def append_opening(
 
 
 def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
-    """Let the lock know of openings that only the ledger has: what a crash left behind.
-
-    Returns:
-        The openings that were taken over; none when ledger and lock fit.
-
-    Raises:
-        LedgerError: The ledger does not continue what the lock knows.
-    """
+    """Let the lock know of openings that only the ledger has, left by a crash; gives those."""
     lock = read_lock(files)
     known = head_from_lock(lock)
     openings = read_lines(files)
@@ -111,13 +90,7 @@ def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
 def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[Opening | None]:
     """Hold the evaluation's sealed part, so that two openings cannot run at once.
 
-    Yields:
-        The line that was written for an earlier opening whose program was killed, if any.
-
-    Raises:
-        UsageError: Another program is opening it.
-        LedgerError: A killed opening cannot be written down, because the ledger is broken.
-        StorageError: The scratch folder cannot be written.
+    Yields the line that was written for an earlier opening whose program was killed, if any.
     """
     lock = try_lock(_scratch_file(files, scratch, "lock"))
     if lock is None:
@@ -129,11 +102,7 @@ def hold_ledger(files: EvaluationFiles, scratch: Path) -> Iterator[Opening | Non
 
 
 def note_beginning(files: EvaluationFiles, scratch: Path, opening: Opening) -> None:
-    """Note an opening before anything is asked, in case nobody is left to write it down.
-
-    Raises:
-        StorageError: The scratch folder cannot be written.
-    """
+    """Note an opening before anything is asked, in case nobody is left to write it down."""
     write_whole(_scratch_file(files, scratch, "begun"), ledger_to_bytes([opening]))
 
 

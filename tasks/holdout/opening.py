@@ -139,11 +139,10 @@ def prepare_opening(
             "or seal later ones with [split] sealed_after"
         )
     holdout = config.holdout or HoldoutConfig()
-    permission = judge_opening(holdout, openings, event=request.event)
-    if not permission.is_allowed and not request.is_override:
+    outside = judge_opening(holdout, openings, event=request.event)
+    if outside and not request.is_override:
         raise UsageError(
-            f"{'; '.join(permission.problems)}. --override opens it all the same, and is written "
-            "down"
+            f"{'; '.join(outside)}. --override opens it all the same, and is written down"
         )
     config = with_repo(config, repo)
 
@@ -163,29 +162,25 @@ def prepare_opening(
         ),
         scratch=scratch,
     )
+    range_end = None
+    if request.is_task_level:
+        range_end = find_range_end(
+            config.panel,
+            head=(lock["panel"].get("head") or {}).get("commit"),
+            frozen_at=lock.get("frozen_at") or dt.datetime.now(dt.UTC).isoformat(),
+            config_dir=config_path.parent,
+            scratch=scratch,
+        )
     return PreparedOpening(
         files=files,
         holdout=holdout,
         dev=frozen,
         evaluation=evaluation,
         openings=openings,
-        outside=permission.problems,
+        outside=outside,
         part=part,
         aggregates=aggregates,
-        range_end=_range_end(config, lock, config_path, scratch) if request.is_task_level else None,
-    )
-
-
-def _range_end(
-    config: Config, lock: Mapping[str, Any], config_path: Path, scratch: Path
-) -> dt.datetime | None:
-    now = dt.datetime.now(dt.UTC).isoformat()
-    return find_range_end(
-        config.panel,
-        head=(lock["panel"].get("head") or {}).get("commit"),
-        frozen_at=lock.get("frozen_at") or now,
-        config_dir=config_path.parent,
-        scratch=scratch,
+        range_end=range_end,
     )
 
 
@@ -200,19 +195,15 @@ def _is_text(text: str) -> bool:
 def narrow_config(config: Config, holdout: HoldoutConfig, aggregates: Sequence[str]) -> Config:
     """The configuration of an opening: the declared arms, and the bars that can be judged."""
     arms = tuple(arm for arm in config.arms if not holdout.arms or arm.name in holdout.arms)
-    names = {arm.name for arm in arms}
+    names, everyone = {arm.name for arm in arms}, {arm.name for arm in config.arms}
     bars = tuple(
         bar
         for bar in config.bar
         if bar.measure in aggregates
         and bar.arm in names
-        and (bar.against is None or bar.against in names or bar.against not in _names(config))
+        and (bar.against in (None, *names) or bar.against not in everyone)
     )
     return config.model_copy(update={"arm": arms, "bar": bars})
-
-
-def _names(config: Config) -> set[str]:
-    return {arm.name for arm in config.arms}
 
 
 def open_sealed(
@@ -240,7 +231,8 @@ def open_sealed(
         try:
             built = evaluate(prepared.evaluation, asked, begin)
             if request.is_task_level:
-                rows = _rows(warehouse, built.report.run_id)
+                record = load_record(warehouse, built.report.run_id)
+                rows = tuple(asdict(row) for row in list_answers(record))
         except BaseException as error:
             status = _status_of(error)
             if watch.asked:
@@ -267,7 +259,6 @@ def open_sealed(
 
 
 def _status_of(error: BaseException) -> Status:
-    """Ctrl-C, or an error of the tool or of coldrun."""
     is_stop = isinstance(error, KeyboardInterrupt) or getattr(error, "exit_code", 0) == INTERRUPTED
     return "interrupted" if is_stop else "failed"
 
@@ -302,7 +293,11 @@ def count_configurations(warehouse: Path, lock: Mapping[str, Any]) -> int:
     tried: set[str] = set()
     for row in rows:
         arms = json.loads(row["manifest"])["config"].get("arm") or ["built-in arms"]
-        candidates = [arm for arm in arms if isinstance(arm, dict) and _is_candidate(arm)]
+        candidates = [
+            arm
+            for arm in arms
+            if isinstance(arm, dict) and arm.get("role", "candidate") == "candidate"
+        ]
         tried.update(
             digest_json([arm, row["product_tree"], row["lock_digest"]])
             for arm in candidates or arms
@@ -326,12 +321,7 @@ def count_dev_hits(
     return {(row["arm"], row["measure"]): (int(row["hits"]), row["tasks"]) for row in rows}
 
 
-def _is_candidate(arm: Mapping[str, Any]) -> bool:
-    return bool(arm.get("role", "candidate") == "candidate")
-
-
 def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Opening:
-    """The line of an opening of which nothing came back yet."""
     last = prepared.openings[-1].hash if prepared.openings else None
     config = prepared.evaluation.config
     return Opening(
@@ -381,8 +371,3 @@ def _finish(
             result["task_ids"] = sorted({row["task_id"] for row in rows})
             result["read"] = describe_reading(prepared.part.tasks, range_end=prepared.range_end)
     return replace(draft, point=point, status=status, result=result), exit_code
-
-
-def _rows(warehouse: Path, run_id: str) -> tuple[dict[str, Any], ...]:
-    record = load_record(warehouse, run_id)
-    return tuple(asdict(row) for row in list_answers(record))

@@ -138,7 +138,6 @@ def log_document(summary: str, openings: Sequence[Opening], *, allowed: int) -> 
 
 
 def _result_rows(result: Mapping[str, Any]) -> Iterator[list[str]]:
-    """The nulls first, then the arms."""
     for arm in result["arms"]:
         cells = [
             words.score_words(MeasurePart.model_validate(arm["measures"][name]), arm["n"])

@@ -83,29 +83,13 @@ class Opening:
         return str(self.to_values()["hash"])
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Permission:
-    """Whether an opening is within what was declared; `problems` says what is not."""
-
-    problems: tuple[str, ...]
-
-    @property
-    def is_allowed(self) -> bool:
-        """Whether it needs no override."""
-        return not self.problems
-
-
 def ledger_to_bytes(openings: Sequence[Opening]) -> bytes:
     """The ledger's bytes: one line per opening."""
     return b"".join(canonical_json(opening.to_values()) + b"\n" for opening in openings)
 
 
 def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
-    """The openings in a ledger's bytes, every line checked against the one before.
-
-    Raises:
-        LedgerError: A line is not readable, was edited, moved, or does not follow the one before.
-    """
+    """The openings in a ledger's bytes, every line checked against the one before."""
     openings: list[Opening] = []
     for number, line in enumerate(data.splitlines(), 1):
         opening = opening_from_line(line, place=f"{source}:{number}")
@@ -131,11 +115,7 @@ def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
 
 
 def opening_from_line(line: bytes, *, place: str) -> Opening:
-    """The opening in one line.
-
-    Raises:
-        LedgerError: The line is not readable, was edited, or is of another version.
-    """
+    """The opening in one line."""
     try:
         values = json.loads(line)
         stated = values.pop("hash")
@@ -213,8 +193,8 @@ def is_demoted(lock: Mapping[str, Any]) -> bool:
 
 def judge_opening(
     holdout: HoldoutConfig, openings: Sequence[Opening], *, event: str | None
-) -> Permission:
-    """Say whether one more opening is within `[holdout]`.
+) -> tuple[str, ...]:
+    """What puts one more opening outside of `[holdout]`; empty where it is allowed.
 
     Openings count whatever panel was frozen when they were made: another sample of the same tasks
     is not unread. Raising `openings` is a change of the lock, which the lock records.
@@ -234,7 +214,7 @@ def judge_opening(
             )
         elif _plain(event) != _plain(holdout.when):
             problems.append(f'[holdout] when = "{holdout.when}", and the event given is "{event}"')
-    return Permission(problems=tuple(problems))
+    return tuple(problems)
 
 
 def count_openings(openings: Sequence[Opening]) -> int:

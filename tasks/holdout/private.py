@@ -25,9 +25,6 @@ def private_warehouse(scratch: Path) -> Iterator[Path]:
     """A warehouse that nobody else reads and that is gone afterwards.
 
     What a killed opening left behind is removed first.
-
-    Raises:
-        StorageError: The scratch folder cannot be written.
     """
     folder = scratch.resolve() / "holdout"
     if _sweep_dead(folder):

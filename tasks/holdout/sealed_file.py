@@ -69,11 +69,7 @@ def key_path(sealed_digest: str) -> Path:
 
 
 def find_key(sealed_digest: str) -> FoundKey | None:
-    """The key in COLDRUN_HOLDOUT_KEY, else the key file; None when there is neither.
-
-    Raises:
-        UsageError: What is there is no key.
-    """
+    """The key in COLDRUN_HOLDOUT_KEY, else the key file; None when there is neither."""
     given = os.environ.get(KEY_VARIABLE)
     if given:
         return FoundKey(key=_parse_key(given, KEY_VARIABLE), place=KEY_VARIABLE)
@@ -88,12 +84,7 @@ def find_key(sealed_digest: str) -> FoundKey | None:
 
 
 def ensure_key(files: EvaluationFiles, sealed_digest: str) -> FoundKey:
-    """The key to seal with: the one that is there, or a new one in a file of mode 0600.
-
-    Raises:
-        UsageError: The key would lie inside the repository that holds the sealed file.
-        StorageError: It cannot be written.
-    """
+    """The key to seal with: the one that is there, or a new one in a file of mode 0600."""
     found = find_key(sealed_digest)
     if found is not None:
         return found
@@ -150,11 +141,7 @@ def seal(data: bytes, key: bytes) -> bytes:
 
 
 def unseal(sealed: bytes, key: bytes, *, digest: str) -> bytes:
-    """Decrypt the sealed tasks.
-
-    Raises:
-        LockError: The file was changed, is of another panel, or the key is another one.
-    """
+    """Decrypt the sealed tasks."""
     values = _read_envelope(sealed)
     if values.get("digest") != digest:
         raise LockError(
@@ -185,11 +172,7 @@ def is_intact(files: EvaluationFiles, sealed_digest: str) -> bool:
 
 
 def write_key_and_seal(files: EvaluationFiles, data: bytes) -> bytes:
-    """The bytes of the sealed file, with its key in place first.
-
-    Raises:
-        StorageError, UsageError: There is no place for the key.
-    """
+    """The bytes of the sealed file, with its key in place first."""
     return seal(data, ensure_key(files, digest_bytes(data)).key)
 
 
@@ -200,10 +183,7 @@ def read_sealed(
     *,
     mine: Callable[[Config], MinedPanel],
 ) -> SealedPart:
-    """The sealed tasks: decrypted where key and file are there, else mined again.
-
-    Args:
-        mine: Mines a configuration's panel; called only where decrypting does not do.
+    """The sealed tasks: decrypted where key and file are there, else mined again, by `mine`.
 
     Raises:
         LockError: What was found is not what the lock says was sealed, or another version of the
@@ -258,7 +238,6 @@ def _mine_again(
 
 
 def _pinned(config: Config, lock: dict[str, Any]) -> Config:
-    """The configuration with the base and head that were frozen, wherever branches are now."""
     panel, update = lock["panel"], {}
     if config.panel.kind == "commit-files":
         if panel["head"] is not None:

@@ -85,6 +85,7 @@ def test_mine_of_a_folder_that_is_no_repository(
 
     for command in ("mine", "freeze"):
         assert "plain is not a git repository; name a clone" in call(command, lab.config)
+    assert str(lab.root / "plain") in call("try", lab.root / "plain")
 
 
 @pytest.mark.parametrize(
@@ -141,13 +142,6 @@ def test_every_command_refuses_a_configuration_that_cannot_be_used(
 
     for command in ("mine", "freeze", "run"):
         assert message in call(command, lab.config)
-
-
-def test_every_command_refuses_a_configuration_that_is_not_there(
-    lab: EvaluationLab, call: Callable[..., str]
-) -> None:
-    """`coldrun init` writes one."""
-    for command in ("mine", "freeze", "run"):
         assert "`coldrun init` writes one" in call(command, lab.root / "missing.toml")
 
 
@@ -223,13 +217,6 @@ def test_commands_that_read_say_when_there_is_no_run(
 ) -> None:
     """An empty warehouse is no error of the program."""
     assert "there are none yet" in call(*arguments)
-
-
-def test_try_of_what_is_no_repository(tmp_path: Path, call: Callable[..., str]) -> None:
-    """The folder is named."""
-    (tmp_path / "plain").mkdir()
-
-    assert str(tmp_path / "plain") in call("try", tmp_path / "plain")
 
 
 def test_unknown_command_names_the_nearest(tmp_path: Path) -> None:

@@ -166,10 +166,3 @@ def test_json_on_stdout_is_alone_there(lab: EvaluationLab, command: str) -> None
 
     assert json.loads(done.stdout)
     assert done.stderr
-
-
-def test_json_on_stdout_of_a_process_is_alone_there(lab: EvaluationLab) -> None:
-    """What the test above says of the streams in Python holds for those of the system."""
-    done, told = (call("runs", "--json", "-") for call in (lab.coldrun, lab.invoke))
-
-    assert (done.returncode, done.stdout, done.stderr) == (0, told.stdout, told.stderr)

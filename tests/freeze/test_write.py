@@ -225,45 +225,27 @@ def test_freeze_without_a_lock_beside_a_ledger_is_refused(lab: EvaluationLab) ->
     assert not lab.files.lock.exists()
 
 
-def test_freeze_on_a_full_disk_leaves_the_earlier_files_as_they_were(lab: EvaluationLab) -> None:
-    """Panel and lock change together or not at all."""
-    before = snapshot(lab)
-    lab.write_tasks(40)
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    result_size = len(lab.mine_and_freeze().panel)
-    lock_size = len(lab.files.lock.read_bytes())
-    assert result_size > lock_size
-    resource.setrlimit(resource.RLIMIT_FSIZE, (lock_size + 100, limits[1]))
-    try:
-        with pytest.raises(StorageError, match=r"cannot write .*; free some room"):
-            lab.freeze(force=True)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-
-    after = snapshot(lab)
-    after["tasks.jsonl"] = before["tasks.jsonl"]
-    assert after == before
-
-
-def test_freeze_whose_lock_cannot_be_written_leaves_the_panel_as_it_was(
-    lab: EvaluationLab,
+@pytest.mark.parametrize(("before", "after", "name"), [(12, 40, "panel"), (2, 1, "lock")])
+def test_freeze_on_a_full_disk_leaves_the_earlier_files_as_they_were(
+    lab: EvaluationLab, before: int, after: int, name: str
 ) -> None:
-    """The lock is the larger file here, and it is the one that does not fit."""
-    lab.write_tasks(2)
+    """Panel and lock change together or not at all, whichever of them does not fit."""
+    lab.write_tasks(before)
     lab.freeze(force=True)
-    before = snapshot(lab)
-    lab.write_tasks(1)
+    earlier = snapshot(lab)
+    lab.write_tasks(after)
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
+    room = len(lab.files.lock.read_bytes()) + 100 if name == "panel" else 1000
+    resource.setrlimit(resource.RLIMIT_FSIZE, (room, limits[1]))
     try:
-        with pytest.raises(StorageError, match=f"cannot write {lab.files.lock}"):
+        with pytest.raises(StorageError, match=f"cannot write {getattr(lab.files, name)}"):
             lab.freeze(force=True)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
 
-    after = snapshot(lab)
-    after["tasks.jsonl"] = before["tasks.jsonl"]
-    assert after == before
+    later = snapshot(lab)
+    later["tasks.jsonl"] = earlier["tasks.jsonl"]
+    assert later == earlier
 
 
 def test_write_whole_where_it_cannot_write_is_a_storage_error(tmp_path: Path) -> None:

@@ -12,15 +12,11 @@ from coldrun.tasks.freeze.check_config import check_config
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
-from coldrun.tasks.history.campaign import Measure
+from coldrun.tasks.history.campaign import Measure, PointRequest, measure_point
 from coldrun.tasks.history.commits import list_range, open_product
-from coldrun.tasks.history.history_lifecycle import (
-    HistoryRequest,
-    choose_arm,
-    conduct_history,
-)
+from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History
-from coldrun.tasks.history.measure_point import PointRequest, measure_point
+from coldrun.tasks.history.history_requests import HistoryRequest, choose_arm
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ColdrunError
 from coldrun.tasks.mine.mine_panel import mine_panel

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 from coldrun.cli.compare import command as compare_command
 from coldrun.cli.trend import command as trend_command
+from coldrun.tasks.history.campaign import PointRequest, measure_point
 from coldrun.tasks.history.chart import trend_chart
 from coldrun.tasks.history.comparison import compare_runs
-from coldrun.tasks.history.measure_point import PointRequest, measure_point
 from coldrun.tasks.history.outcomes import read_floors, read_key_differences, read_run
 from coldrun.tasks.history.score_trend import Trend
 from coldrun.tasks.lib.errors import UsageError

@@ -100,7 +100,8 @@ from pathlib import Path
 from tests.history.small import SmallHistory
 from tests.history.test_shared_setup import scores
 from coldrun.tasks.history.commits import list_range, open_product
-from coldrun.tasks.history.history_lifecycle import HistoryRequest, conduct_history
+from coldrun.tasks.history.history_lifecycle import conduct_history
+from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.run.prepare import load_evaluation
 
 root, warehouse = map(Path, sys.argv[1:])

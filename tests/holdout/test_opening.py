@@ -15,7 +15,13 @@ import pytest
 
 from coldrun.tasks.freeze.lock import lock_to_bytes, read_lock
 from coldrun.tasks.holdout.ledger import adopt_openings, hold_ledger, read_ledger
-from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest, open_sealed, prepare_opening
+from coldrun.tasks.holdout.opening import (
+    Evaluate,
+    OpenedPart,
+    OpeningRequest,
+    open_sealed,
+    prepare_opening,
+)
 from coldrun.tasks.holdout.private import SessionWatch
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import finish_run
@@ -39,19 +45,6 @@ adapter = "arm.py"
 """
 
 
-@pytest.fixture(autouse=True)
-def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config-home"))
-    monkeypatch.delenv("COLDRUN_HOLDOUT_KEY", raising=False)
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> EvaluationLab:
-    made = make_holdout_lab(tmp_path)
-    made.freeze()
-    return made
-
-
 def evaluate(
     evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
 ) -> BuiltReport:
@@ -66,10 +59,10 @@ def evaluate(
     return finish_run(started)
 
 
-def open_part(lab: EvaluationLab, **values: Any) -> OpenedPart:
+def open_part(lab: EvaluationLab, by: Evaluate = evaluate, **values: Any) -> OpenedPart:
     request = OpeningRequest(**{"reason": "release", "warehouse": lab.warehouse, **values})
     prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
-    return open_sealed(prepared, request, evaluate)
+    return open_sealed(prepared, request, by)
 
 
 def read_everything(*roots: Path) -> Iterator[tuple[Path, bytes]]:
@@ -108,15 +101,9 @@ def test_open_sealed_leaves_no_sealed_query_anywhere(lab: EvaluationLab) -> None
         if f"Water the {word}".encode() in data
     ]
     assert found == []
+    assert not any(word in lab.files.ledger.read_text() for word in SEALED)
     assert lab.load().frozen.tasks
     assert not list((lab.scratch / "holdout").glob("opening-*"))
-
-
-def test_open_sealed_result_names_no_sealed_task_or_file(lab: EvaluationLab) -> None:
-    """The ledger is committed: it may hold aggregates and nothing of a task."""
-    open_part(lab)
-    ledger = lab.files.ledger.read_text()
-    assert not any(word in ledger for word in SEALED)
 
 
 def test_open_sealed_twice_needs_an_override_that_is_recorded(lab: EvaluationLab) -> None:
@@ -384,8 +371,15 @@ def test_open_sealed_tool_that_quotes_questions_is_kept_quiet(tmp_path: Path) ->
     assert not any(f"Water the {word} twice".encode() in everything for word in SEALED)
 
 
-def test_open_sealed_that_fails_half_way_is_written_down_without_what_was_said(
-    lab: EvaluationLab,
+@pytest.mark.parametrize(
+    ("error", "status", "message"),
+    [
+        (ColdrunError, "failed", "failed after 1 questions"),
+        (KeyboardInterrupt, "interrupted", None),
+    ],
+)
+def test_open_sealed_that_ends_half_way_is_written_down_without_what_was_said(
+    lab: EvaluationLab, error: type[BaseException], status: str, message: str | None
 ) -> None:
     """Questions were asked, so the attempt is in the ledger; it uses no opening up."""
 
@@ -394,20 +388,18 @@ def test_open_sealed_that_fails_half_way_is_written_down_without_what_was_said(
     ) -> BuiltReport:
         started = start_run(evaluation, request, point=None)
         guard(started)
-        shard = started.shards()[0]
+        question = started.run.arms[0].asks[0].question
         session = started.run.arms[0].open_session(0)
-        session.ask(shard.asks[0].question)
+        session.ask(question)
         session.close()
         started.abandon()
-        raise ColdrunError(f"the tool said: {shard.asks[0].question.query}")
+        raise error(*([f"the tool said: {question.query}"] if message else []))
 
-    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
-    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
-    with pytest.raises(ColdrunError, match="failed after 1 questions") as caught:
-        open_sealed(prepared, request, fail)
+    with pytest.raises(error, match=message) as caught:
+        open_part(lab, by=fail)
     assert "Water" not in str(caught.value)
     ledger = read_ledger(lab.files, read_lock(lab.files))
-    assert [found.status for found in ledger] == ["failed"]
+    assert [found.status for found in ledger] == [status]
     assert open_part(lab).opening.number == 2
 
 
@@ -471,34 +463,10 @@ def test_open_sealed_that_is_stopped_is_written_down_and_uses_nothing_up(
         execute_locally(started, concurrency=1)
         return finish_run(started)
 
-    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
-    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
-    opened = open_sealed(prepared, request, stop)
+    opened = open_part(lab, by=stop)
     assert (opened.exit_code, opened.opening.status) == (130, "interrupted")
     assert opened.opening.result is None
     assert open_part(lab).opening.status == "opened"
-
-
-def test_open_sealed_keyboard_interrupt_is_an_interruption(lab: EvaluationLab) -> None:
-    """A second Ctrl-C leaves no time to land; the line is written all the same."""
-
-    def leave(
-        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
-    ) -> BuiltReport:
-        started = start_run(evaluation, request, point=None)
-        guard(started)
-        session = started.run.arms[0].open_session(0)
-        session.ask(started.run.arms[0].asks[0].question)
-        started.abandon()
-        raise KeyboardInterrupt
-
-    request = OpeningRequest(reason="release", warehouse=lab.warehouse)
-    prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
-    with pytest.raises(KeyboardInterrupt):
-        open_sealed(prepared, request, leave)
-    assert [found.status for found in read_ledger(lab.files, read_lock(lab.files))] == [
-        "interrupted"
-    ]
 
 
 KILLED = """\

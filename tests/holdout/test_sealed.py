@@ -6,6 +6,7 @@ import base64
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,33 +26,16 @@ from coldrun.tasks.lib.errors import LockError, UsageError
 from coldrun.tasks.lib.records import MinedPanel
 from coldrun.tasks.mine.mine_panel import mine_panel
 from tests.evaluations import EvaluationLab
-from tests.holdouts import WORDS, make_holdout_lab
+from tests.holdouts import WORDS, grow_garden, make_holdout_lab
 
 
-@pytest.fixture(autouse=True)
-def _private_keys(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config-home"))
-    monkeypatch.delenv("COLDRUN_HOLDOUT_KEY", raising=False)
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> EvaluationLab:
-    made = make_holdout_lab(tmp_path)
-    made.freeze()
-    return made
-
-
-def read_back(lab: EvaluationLab) -> SealedPart:
+def read_back(lab: EvaluationLab, lock: dict[str, Any] | None = None) -> SealedPart:
     config = load_config(lab.config)
 
     def mine(found: Config) -> MinedPanel:
-        return mine_panel(
-            found.panel,
-            config_dir=lab.config.parent,
-            scratch=lab.scratch,
-        )
+        return mine_panel(found.panel, config_dir=lab.config.parent, scratch=lab.scratch)
 
-    return read_sealed(lab.files, read_lock(lab.files), config, mine=mine)
+    return read_sealed(lab.files, lock or read_lock(lab.files), config, mine=mine)
 
 
 def test_freeze_with_split_keeps_sealed_tasks_out_of_every_readable_file(
@@ -145,34 +129,10 @@ def test_read_sealed_without_key_mines_the_same_tasks_again(lab: EvaluationLab) 
     """Later commits on the branch do not matter: base and head are those of the lock."""
     digest = read_lock(lab.files)["sealed"]["digest"]
     key_path(digest).unlink()
-    make_later_commit(lab.root / "garden")
+    grow_garden(lab.root / "garden", 24, 25)
     part = read_back(lab)
     assert part.how == "mined again"
     assert digest_bytes(part.data) == digest
-
-
-def make_later_commit(path: Path) -> str:
-    import subprocess
-
-    tree = subprocess.run(
-        ["git", "rev-parse", "main^{tree}"], cwd=path, check=True, capture_output=True, text=True
-    ).stdout.strip()
-    commit = subprocess.run(
-        ["git", "commit-tree", tree, "-p", "main", "-m", "later"],
-        cwd=path,
-        check=True,
-        capture_output=True,
-        text=True,
-        env={
-            "PATH": "/usr/bin:/bin",
-            "GIT_AUTHOR_NAME": "a",
-            "GIT_AUTHOR_EMAIL": "a@example.org",
-            "GIT_COMMITTER_NAME": "a",
-            "GIT_COMMITTER_EMAIL": "a@example.org",
-        },
-    ).stdout.strip()
-    subprocess.run(["git", "update-ref", "refs/heads/main", commit], cwd=path, check=True)
-    return commit
 
 
 @pytest.mark.parametrize("place", ["data", "nonce"])
@@ -204,16 +164,8 @@ def test_read_sealed_changed_history_names_both_hashes(lab: EvaluationLab) -> No
     """Without the key, another history cannot pass for the sealed part."""
     lock = read_lock(lab.files)
     lock["sealed"]["digest"] = "sha256:" + "0" * 64
-    config = load_config(lab.config)
     with pytest.raises(LockError, match="another one: the lock says sha256:0000"):
-        read_sealed(
-            lab.files,
-            lock,
-            config,
-            mine=lambda found: mine_panel(
-                found.panel, config_dir=lab.config.parent, scratch=lab.scratch
-            ),
-        )
+        read_back(lab, lock)
 
 
 def test_read_sealed_by_another_miner_asks_for_the_key(lab: EvaluationLab) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from coldrun.cli.show import command
+from coldrun.cli.stored import show as command
 from coldrun.tasks.judge.answer_rows import (
     count_arm_misses,
     discriminate,

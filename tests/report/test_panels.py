@@ -8,7 +8,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
-from coldrun.cli.panels import command
+from coldrun.cli.stored import panels as command
 from tests.evaluations import CONFIG, EvaluationLab
 
 USES = """\

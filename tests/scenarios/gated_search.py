@@ -18,12 +18,9 @@ from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.commits import list_range, open_product
-from coldrun.tasks.history.history_lifecycle import (
-    HistoryRequest,
-    choose_arm,
-    conduct_history,
-)
+from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History, HistoryStep
+from coldrun.tasks.history.history_requests import HistoryRequest, choose_arm
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
