@@ -20,8 +20,7 @@ from coldrun.tasks.judge.gates import judge_candidate, judge_gate, pair_scores
 from coldrun.tasks.lib.records import GoldItem, Task
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.nulls import NullGround, constant_answer, measure_nulls, permuted_scores
-from coldrun.tasks.stats.paired import GATE_ALPHA
-from coldrun.tasks.stats.power import exact_power
+from coldrun.tasks.stats.paired import GATE_ALPHA, exact_power
 
 PANELS, TASKS, FILES, K = 2000, 71, 138, 5
 POWER_PANELS = 20_000

@@ -20,8 +20,7 @@ from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, is_resumable
-from coldrun.tasks.stats.bisection import next_points
-from coldrun.tasks.stats.decomposition import outcome_vector
+from coldrun.tasks.stats.decomposition import next_points, outcome_vector
 from coldrun.tasks.stats.noise import PooledFloor
 
 UNUSABLE = ("invalid", "incomplete")

@@ -9,7 +9,7 @@ from itertools import accumulate
 
 from pathspec import PathSpec
 
-from coldrun.tasks.stats.bisection import collapse_equal
+from coldrun.tasks.stats.decomposition import collapse_equal
 
 DOCUMENTATION = (
     "*.md",

@@ -10,7 +10,7 @@ from coldrun.tasks.judge.report_model import ArmPart, BarPart, GatePart, Measure
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.report import run_words as words
 from coldrun.tasks.report.document import Block, Heading, Line, Paragraph, Table, lines
-from coldrun.tasks.stats.integrity import compare_dev_sealed
+from coldrun.tasks.stats.intervals import compare_dev_sealed
 
 OPENING_SCHEMA = 1
 

@@ -18,7 +18,7 @@ from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.measures.definition import find_first_rank
-from coldrun.tasks.stats.power import minimum_detectable_effect
+from coldrun.tasks.stats.paired import minimum_detectable_effect
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

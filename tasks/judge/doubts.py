@@ -14,7 +14,7 @@ from coldrun.tasks.judge.report_model import ArmPart, MeasurePart
 from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import EarlierRuns
-from coldrun.tasks.stats.integrity import bound_mrr
+from coldrun.tasks.stats.intervals import bound_mrr
 from coldrun.tasks.stats.measures import parse_measure
 
 FASTER_THAN_HISTORY = 0.2

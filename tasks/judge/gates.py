@@ -25,8 +25,12 @@ from coldrun.tasks.stats.intervals import (
     wilson_interval,
 )
 from coldrun.tasks.stats.measures import Measure, parse_measure
-from coldrun.tasks.stats.paired import GATE_ALPHA, adjust_holm, sign_flip_p
-from coldrun.tasks.stats.power import minimum_detectable_effect
+from coldrun.tasks.stats.paired import (
+    GATE_ALPHA,
+    adjust_holm,
+    minimum_detectable_effect,
+    sign_flip_p,
+)
 
 EXPECTATIONS = ("random", "permuted")
 """Nulls that score by expectation: fractions of a task, so no ups and downs."""

@@ -11,7 +11,7 @@ from coldrun.tasks.report.document import Block, Code, Heading, Line, Paragraph,
 from coldrun.tasks.report.run_words import panel_words
 from coldrun.tasks.run.key_differences import Explanation, OtherAnswer
 from coldrun.tasks.run.run_record import RunRecord
-from coldrun.tasks.stats.power import minimum_detectable_effect
+from coldrun.tasks.stats.paired import minimum_detectable_effect
 
 SHOWN_ITEMS = 8
 """Items of an answer that people see; more where the first right one comes later."""

@@ -6,10 +6,11 @@ as the gate's is: p <= 0.025 is the two-sided 5 %.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Annotated, Literal
+from operator import ne
+from typing import Annotated, Literal, TypeVar
 
 import numpy as np
 from pydantic import Field
@@ -281,3 +282,32 @@ def check_sum(points: Sequence[Mapping[str, float]]) -> SumCheck:
         churn=len(moves) - ends.up - ends.down,
         flapping_tasks=tuple(sorted({task for task in moves if moves.count(task) > 1})),
     )
+
+
+V = TypeVar("V", bound=Hashable)
+
+
+def next_points(
+    points: int, known: Mapping[int, V], differ: Callable[[V, V], bool] = ne
+) -> tuple[int, ...]:
+    """List the points to run next: the midpoint of every open interval whose ends differ."""
+    for end in (0, points - 1):
+        if end not in known:
+            raise ValueError(f"point {end} of {points} must be measured before bisecting")
+    places = sorted(known)
+    return tuple(
+        (left + right) // 2
+        for left, right in pairwise(places)
+        if right - left > 1 and differ(known[left], known[right])
+    )
+
+
+def collapse_equal(trees: Sequence[Hashable]) -> tuple[tuple[int, ...], ...]:
+    """Group neighbouring points whose product tree is the same: one of them stands for all."""
+    groups: list[list[int]] = []
+    for place, tree in enumerate(trees):
+        if groups and trees[groups[-1][-1]] == tree:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+    return tuple(tuple(group) for group in groups)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldrun.tasks.judge.doubts import check_jump, check_monotone, check_mrr
-from coldrun.tasks.stats.integrity import bound_mrr
+from coldrun.tasks.stats.intervals import bound_mrr
 
 
 @given(

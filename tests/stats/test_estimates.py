@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
-from coldrun.tasks.stats.bisection import collapse_equal, next_points
 from coldrun.tasks.stats.clusters import cluster_sign_flip_p, clustered_mean
 from coldrun.tasks.stats.cost_axis import (
     compare_cost_ratios,
@@ -22,6 +21,7 @@ from coldrun.tasks.stats.cost_axis import (
     quantile_seconds,
     share_on_frontier,
 )
+from coldrun.tasks.stats.decomposition import collapse_equal, next_points
 from coldrun.tasks.stats.intervals import Interval
 from coldrun.tasks.stats.paired import sign_flip_p
 from coldrun.tasks.stats.stability import mean_verified_accuracy, pass_at_k, verified_accuracy

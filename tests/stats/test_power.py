@@ -10,8 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coldrun.tasks.stats.noise import net_change
-from coldrun.tasks.stats.paired import exact_paired_p
-from coldrun.tasks.stats.power import exact_power, find_critical_ups, minimum_detectable_effect
+from coldrun.tasks.stats.paired import (
+    exact_paired_p,
+    exact_power,
+    find_critical_ups,
+    minimum_detectable_effect,
+)
 
 
 def rejects(up: int, down: int) -> bool:

@@ -22,7 +22,6 @@ from coldrun.tasks.judge.gates import judge_bar
 from coldrun.tasks.judge.retries import account_retries
 from coldrun.tasks.judge.spending import add_tokens, price_exactly
 from coldrun.tasks.lib.records import GoldItem, Task
-from coldrun.tasks.stats.bisection import next_points
 from coldrun.tasks.stats.bootstrap import (
     bca_constants,
     bca_limits,
@@ -38,11 +37,12 @@ from coldrun.tasks.stats.cost_axis import (
     quantile_seconds,
     share_on_frontier,
 )
-from coldrun.tasks.stats.decomposition import check_sum, clears_noise, compare_scores
-from coldrun.tasks.stats.integrity import bound_mrr, compare_dev_sealed
+from coldrun.tasks.stats.decomposition import check_sum, clears_noise, compare_scores, next_points
 from coldrun.tasks.stats.intervals import (
     Interval,
     bonett_price_interval,
+    bound_mrr,
+    compare_dev_sealed,
     mean_interval,
     wilson_interval,
 )
@@ -61,9 +61,10 @@ from coldrun.tasks.stats.paired import (
     adjust_holm,
     exact_paired_p,
     exact_paired_two_sided_p,
+    exact_power,
+    minimum_detectable_effect,
     sign_flip_p,
 )
-from coldrun.tasks.stats.power import exact_power, minimum_detectable_effect
 from coldrun.tasks.stats.stability import (
     answer_agreement,
     outcome_stability,
