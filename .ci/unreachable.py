@@ -18,6 +18,7 @@ FOLDERS = ("cli", "flows", "tasks", "warehouse")
 
 KEPT = {
     "main": "entry point of pyproject.toml",
+    **dict.fromkeys(("GREP", "BM25", "MCP", "CHAT", "HTTP"), "ARM_KINDS names it as text"),
     "list_commands": "click calls it",
     "get_command": "click calls it",
     "resolve_command": "click calls it",
