@@ -275,7 +275,7 @@ def use_server(server: Server, *, verbose: bool) -> Iterator[Server]:
             "PREFECT_API_URL": server.api_url,
             # a server that hangs is given up in half a minute, not in several
             "PREFECT_API_REQUEST_TIMEOUT": "5",
-            "PREFECT_CLIENT_MAX_RETRIES": "1",
+            "PREFECT_CLIENT_MAX_RETRIES": "3",  # a busy database answers 503
             "PREFECT_LOGGING_LEVEL": "INFO" if verbose else "CRITICAL",
             "PREFECT_LOGGING_INTERNAL_LEVEL": level,
             "PREFECT_SERVER_LOGGING_LEVEL": level,
