@@ -44,8 +44,8 @@ def command(
     from coldrun.tasks.config import load_config
     from coldrun.tasks.freeze.check_config import check_config
     from coldrun.tasks.freeze.freeze_panel import freeze_panel
-    from coldrun.tasks.freeze.panel_file import panel_to_bytes
-    from coldrun.tasks.freeze.split import split_tasks
+    from coldrun.tasks.freeze.lock import panel_to_bytes
+    from coldrun.tasks.freeze.sample import split_tasks
     from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
     from coldrun.tasks.report.freeze_document import frozen_document
 

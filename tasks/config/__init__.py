@@ -4,6 +4,7 @@ from coldrun.tasks.config.arm_config import (
     DESCRIPTIVE_KEYS,
     ArmConfig,
     ProcessArm,
+    Section,
     ServerArm,
     names_the_question,
 )
@@ -13,16 +14,17 @@ from coldrun.tasks.config.evaluation_config import (
     Config,
     HoldoutConfig,
     MeasureConfig,
+    ModelPrices,
     PanelConfig,
     PanelUse,
+    PricesConfig,
+    PriceSnapshot,
     ProductConfig,
     RunConfig,
     SampleConfig,
     SplitConfig,
 )
 from coldrun.tasks.config.load_config import load_config, load_prices, parse_config, read_prices
-from coldrun.tasks.config.prices import ModelPrices, PricesConfig, PriceSnapshot
-from coldrun.tasks.config.section import Section
 
 __all__ = [
     "DEFAULT_EXCLUDE_GOLD",

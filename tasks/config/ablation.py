@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from coldrun.tasks.config.arm_config import DESCRIPTIVE_KEYS, ArmConfig
@@ -66,7 +66,6 @@ def _covers(factor: str, key: str) -> bool:
 
 
 def _why_not(factor: str, arm: ArmConfig, full: ArmConfig) -> str:
-    """Why a declared factor is not one of the differing keys."""
     known = sorted({*_flatten(arm), *_flatten(full), *type(arm).model_fields} - {*FREE_KEYS})
     if any(_covers(factor, key) for key in known):
         return f"is the same in {full.name!r}: nothing was removed"
@@ -91,3 +90,24 @@ def _leaves(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
         else:
             found.append((f"{prefix}{key}", value))
     return found
+
+
+def find_shared_component(
+    name: str, component: str | None, gold_from: Collection[str]
+) -> str | None:
+    """The component that an arm shares with the gold: its declared one, or its own name."""
+    for own in (component, name):
+        if own is not None and own in gold_from:
+            return own
+    return None
+
+
+def refuse_verdict(name: str, component: str | None, gold_from: Collection[str]) -> str | None:
+    """Why an arm gets no verdict on a panel: its own component produced the gold. None: it does."""
+    shared = find_shared_component(name, component, gold_from)
+    if shared is None:
+        return None
+    return (
+        f"the gold was produced with {shared!r} (`panel.gold_from`), a part of this arm: agreeing "
+        "with oneself is no measurement"
+    )

@@ -10,7 +10,9 @@ from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 from pydantic import (
+    BaseModel,
     BeforeValidator,
+    ConfigDict,
     Field,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
@@ -19,7 +21,20 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from coldrun.tasks.config.section import Names, Section
+
+def _as_several(value: Any) -> Any:
+    return (value,) if isinstance(value, str) else value
+
+
+Names = Annotated[tuple[str, ...], BeforeValidator(_as_several)]
+"""A list of names; one alone may be written without its brackets."""
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, and strict about its keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
 
 ARM_KINDS: dict[str, str] = {
     "grep": "coldrun.tasks.arms.builtin.builtin_kinds:GREP",
@@ -56,7 +71,10 @@ CREDENTIAL_HEADERS = ("authorization", "proxy-authorization", "cookie", "x-api-k
 DESCRIPTIVE_KEYS = ("ablation_of", "factor", "uses", "min_use_share")
 """Keys that say how an arm is to be compared, and decide no answer."""
 
-LATER_KEYS = (*DESCRIPTIVE_KEYS, "cwd", "items_may_be_new")
+LATER_KEYS = (
+    *(*DESCRIPTIVE_KEYS, "cwd", "items_may_be_new"),
+    *("sandbox", "network", "devices", "product", "package"),
+)
 """Keys that are left out of an arm's serialised form while they are unset, so that the keys of
 captures from before they existed stay valid."""
 
@@ -111,6 +129,11 @@ class ProcessArm(ArmConfig):
 
     argv: tuple[str, ...] = ()
     cwd: Literal["{corpus}"] | None = None
+    sandbox: bool = True
+    network: bool = False
+    devices: tuple[str, ...] = ()
+    product: bool | None = None
+    package: str | None = None
     adapter: str | None = None
     files: tuple[str, ...] = ()
     binaries: tuple[str, ...] = ()
@@ -140,9 +163,28 @@ class ProcessArm(ArmConfig):
         return bool(self.argv)
 
     @property
+    def is_served(self) -> bool:
+        """Whether the program listens, and is asked over HTTP."""
+        return False
+
+    @property
+    def is_the_product(self) -> bool:
+        """Whether it is the product, and so cannot answer without it; by default every program that
+        is no package and has no `url`."""
+        if self.product is not None:
+            return self.product
+        return self.runs_program and self.package is None and not self.is_served
+
+    @property
     def deciding_variables(self) -> tuple[str, ...]:
         """The declared variables whose values are part of the key of an answer."""
         return self.env
+
+    @model_validator(mode="after")
+    def _package_runs_here(self) -> ProcessArm:
+        if self.package is not None and not (self.argv and self.sandbox):
+            raise ValueError("`package` goes with `argv`, the program of it, in the sandbox")
+        return self
 
     @model_validator(mode="after")
     def _one_parser(self) -> ProcessArm:
@@ -163,6 +205,11 @@ class ServerArm(ProcessArm):
 
     url: str | None = None
     headers: dict[str, str] = Field(default_factory=dict)
+
+    @property
+    def is_served(self) -> bool:
+        """Whether coldrun starts a server that listens at `url`."""
+        return bool(self.argv) and self.url is not None
 
     @property
     def sent_headers(self) -> dict[str, str]:

@@ -15,10 +15,54 @@ from pydantic import (
 )
 
 from coldrun.tasks.config.ablation import check_ablations
-from coldrun.tasks.config.arm_config import AnyArm, ArmConfig, find_kind
-from coldrun.tasks.config.prices import PricesConfig
-from coldrun.tasks.config.section import Names, Section
+from coldrun.tasks.config.arm_config import AnyArm, ArmConfig, Names, Section, find_kind
+from coldrun.tasks.lib.machine.sandbox import SandboxChoice
 from coldrun.tasks.lib.records import NULL_NAMES, AnswerKind
+
+Price = Field(default=None, ge=0, allow_inf_nan=False)
+
+
+class ModelPrices(Section):
+    """What one model costs by kind of token, per million; None where the snapshot does not say."""
+
+    input: float | None = Price
+    output: float | None = Price
+    cache_read: float | None = Price
+    cache_write: float | None = Price
+
+    def by_kind(self) -> dict[str, float]:
+        """The prices that are known."""
+        return {kind: price for kind, price in self if price is not None}
+
+
+class PriceSnapshot(Section):
+    """Prices as they were on one day, from one named source."""
+
+    date: dt.date
+    source: str = Field(min_length=1)
+    currency: str = Field(pattern=r"^[A-Z]{3}$")
+    models: dict[str, ModelPrices]
+
+    @field_validator("date", mode="before")
+    @classmethod
+    def _is_written_as_a_date(cls, value: Any) -> Any:
+        if isinstance(value, int | float):
+            # pydantic takes ValueError alone, and would read a number as seconds since 1970
+            raise ValueError(f"{value!r} is no date; write it as 2026-11-30")  # noqa: TRY004
+        return value
+
+
+class PricesConfig(Section):
+    """`[prices]`: the file of a snapshot.
+
+    What the file held, and the SHA-256 of its bytes, are filled in when it is read, so that a run
+    keeps the prices it was reported with. They decide no answer: no key and no lock holds them.
+    """
+
+    file: str
+    digest: str | None = None
+    snapshot: PriceSnapshot | None = None
+
 
 DEFAULT_EXCLUDE_GOLD = (
     "CHANGES*",
@@ -138,7 +182,6 @@ class MeasureConfig(Section):
 
     @model_serializer(mode="wrap")
     def _leave_out_what_is_not_said(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        """Without the cluster if none is named, so that older locks stay valid."""
         values: dict[str, Any] = write(self)
         return {key: value for key, value in values.items() if key != "cluster" or value}
 
@@ -194,6 +237,7 @@ class RunConfig(Section):
     concurrency: int = Field(default=2, ge=1, le=256)
     max_infra_share: float = Field(default=0.05, ge=0, le=1)
     runner: Literal["threads", "processes"] = "threads"
+    sandbox: SandboxChoice = None
 
 
 class Config(Section):

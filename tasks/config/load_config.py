@@ -11,19 +11,13 @@ from typing import Any, get_args
 from pydantic import BaseModel, ValidationError
 
 from coldrun.tasks.config.arm_config import ArmConfig, find_kind
-from coldrun.tasks.config.evaluation_config import Config
-from coldrun.tasks.config.prices import PricesConfig, PriceSnapshot
+from coldrun.tasks.config.evaluation_config import Config, PricesConfig, PriceSnapshot
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import ConfigError
 
 
 def load_config(path: Path) -> Config:
-    """Read and check the configuration at `path`.
-
-    Raises:
-        ConfigError: The file cannot be read, is not TOML, or says something impossible; the
-            message names the key, the nearest known key for an unknown one, and what to do.
-    """
+    """Read and check the configuration at `path`."""
     missing = f"no configuration at {path}; `coldrun init` writes one to start from"
     data = _parse_toml(_read_file(path, missing=missing), path)
     return parse_config(data, source=str(path))

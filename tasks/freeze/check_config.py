@@ -20,11 +20,7 @@ _PANEL_KEYS = {
 
 
 def check_config(config: Config) -> None:
-    """Refuse panel keys that decide nothing, unfit measures, and bars that name nothing.
-
-    Raises:
-        ConfigError: Names the key, the value and what would do.
-    """
+    """Refuse panel keys that decide nothing, unfit measures, and bars that name nothing."""
     _check_panel_keys(config.panel)
     answer = config.panel.answer_kind
     for text in config.measures:

@@ -7,14 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.config.gold_from import find_shared_component
-from coldrun.tasks.freeze.distribution import Distribution, describe_distribution
-from coldrun.tasks.freeze.lock import LOCK_SCHEMA, locked_settings
-from coldrun.tasks.freeze.panel_file import panel_to_bytes
-from coldrun.tasks.freeze.panel_size import warn_of_size
+from coldrun.tasks.config.ablation import find_shared_component
+from coldrun.tasks.freeze.distribution import Distribution, describe_distribution, warn_of_size
+from coldrun.tasks.freeze.lock import LOCK_SCHEMA, locked_settings, panel_to_bytes
 from coldrun.tasks.freeze.population import describe_population
-from coldrun.tasks.freeze.sample import sample_tasks
-from coldrun.tasks.freeze.split import split_tasks
+from coldrun.tasks.freeze.sample import sample_tasks, split_tasks
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.plain_text import counted
@@ -65,9 +62,6 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
 
     Of the sealed part nothing is told but how many tasks it has. What is said of all tasks is
     counts alone (candidates, drops, solvable): the denominators.
-
-    Raises:
-        PanelError: Nothing is solvable, or the sealed part would be all of it.
     """
     if not mined.tasks:
         drops = ", ".join(f"{number} {reason}" for reason, number in mined.drops.items() if number)
@@ -144,7 +138,6 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
 
 
 def _warn_of_oracles(config: Config) -> tuple[str, ...]:
-    """Names in `gold_from` that fit no arm, and so have no effect: perhaps they are misspelt."""
     return tuple(
         f"gold_from = {name!r} is no arm of this configuration and no arm's component: no arm is "
         "refused a verdict for it"
@@ -185,7 +178,6 @@ def _describe_sealed(
 
 
 def _count_items(mined: MinedPanel, dev: Sequence[Task]) -> int:
-    """How many items there are to answer with; without a corpus, those in the gold of dev."""
     if mined.corpora and mined.items:
         return len(mined.items)
     return len({item for task in dev for item in task.shape})

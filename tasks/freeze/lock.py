@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.panel_file import panel_from_bytes
-from coldrun.tasks.lib.canonical import digest_bytes, digest_json
-from coldrun.tasks.lib.errors import LockError
-from coldrun.tasks.lib.records import Task
+from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
+from coldrun.tasks.lib.errors import EditedError, LockError, PanelError
+from coldrun.tasks.lib.records import GoldItem, Task
 
 LOCK_SCHEMA = 1
 
@@ -133,8 +132,8 @@ def read_lock(files: EvaluationFiles) -> dict[str, Any]:
             f"one reads {LOCK_SCHEMA}); freeze anew with `coldrun freeze {files.config} --force`"
         )
     written = lock.pop("digest", None)
-    if written is not None and written != digest_json(lock):
-        raise LockError(
+    if written != digest_json(lock):
+        raise EditedError(
             f"the lock {files.lock} was edited since it was written: it says {written}, its "
             f"content has {digest_json(lock)}; restore it from version control, or freeze anew "
             f"with `coldrun freeze {files.config} --force`"
@@ -163,12 +162,7 @@ def frozen_digests(lock: Mapping[str, Any]) -> list[str]:
 
 
 def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
-    """The frozen panel, checked: bytes against the lock first, then the configuration.
-
-    Raises:
-        LockError: Lock or panel are missing, or do not fit; both hashes or the changed keys are
-            named.
-    """
+    """The frozen panel, checked: bytes against the lock first, then the configuration."""
     lock = read_lock(files)
     try:
         data = files.panel.read_bytes()
@@ -199,3 +193,41 @@ def check_digest(files: EvaluationFiles, *, expected: str, data: bytes) -> None:
         f"{files.panel} is not the panel that was frozen: the lock says {expected}, the file has "
         f"{found}{why}; restore it, or freeze again with `coldrun freeze {files.config} --force`"
     )
+
+
+def panel_to_bytes(tasks: Sequence[Task]) -> bytes:
+    """The panel's canonical bytes: one JSON object a line, sorted by id, UTF-8, LF."""
+    ids = [task.id for task in tasks]
+    if len(set(ids)) < len(ids):
+        repeated = next(task_id for task_id in ids if ids.count(task_id) > 1)
+        raise PanelError(f"two tasks have the id {repeated!r}; ids must be unique")
+    lines = [canonical_json(_task_to_values(task)) for task in sorted(tasks, key=lambda t: t.id)]
+    return b"".join(line + b"\n" for line in lines)
+
+
+def panel_from_bytes(data: bytes) -> tuple[Task, ...]:
+    """The tasks in a panel's bytes, in panel order."""
+    try:
+        return tuple(_task_from_values(json.loads(line)) for line in data.splitlines())
+    except (ValueError, KeyError, TypeError) as error:
+        raise PanelError(f"the panel is not readable ({error}); freeze it again") from None
+
+
+def _task_to_values(task: Task) -> dict[str, Any]:
+    return {
+        "id": task.id,
+        "query": task.query,
+        "answer": task.answer,
+        "date": task.date,
+        "base": task.base,
+        "gold": [
+            {"item": gold.item, "grade": gold.grade, "provenance": gold.provenance}
+            for gold in sorted(task.gold, key=lambda gold: gold.item)
+        ],
+        "strata": dict(task.strata),
+    }
+
+
+def _task_from_values(values: dict[str, Any]) -> Task:
+    gold = tuple(GoldItem(**item) for item in values.pop("gold"))
+    return Task(**values, gold=gold)

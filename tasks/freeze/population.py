@@ -1,37 +1,13 @@
-"""From a sample back to all tasks: "how often is it right", besides "can it tell arms apart".
-
-A balanced sample answers the second. Weighting its strata by their share of all tasks answers the
-first, for the part of the tasks whose strata the sample reached. The lock keeps what that takes.
-"""
+"""What the lock says of the tasks that a sample was drawn from."""
 
 from __future__ import annotations
 
 import json
-import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from statistics import fmean, variance
 from typing import Any
 
 from coldrun.tasks.lib.records import Task
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProductionEstimate:
-    """What the sample says about all tasks.
-
-    `estimate` is the weighted mean over the strata that the sample reached, which hold `coverage`
-    of all tasks; `lowest` and `highest` count the rest as 0 and as 1, so with full coverage all
-    three agree. `standard_error` is that of `estimate`, None when a reached stratum has a single
-    sampled task and so shows no spread. All are rates between 0 and 1.
-    """
-
-    estimate: float
-    standard_error: float | None
-    lowest: float
-    highest: float
-    coverage: float
 
 
 def describe_population(dev: Sequence[Task], sampled: Sequence[Task]) -> dict[str, Any]:
@@ -54,43 +30,6 @@ def describe_population(dev: Sequence[Task], sampled: Sequence[Task]) -> dict[st
         "sizes": {name: sizes[name] for name in sorted({stratify(task) for task in sampled})},
         "items": {item: items[item] for item in sorted(asked)} if is_ranking else {},
     }
-
-
-def estimate_production(
-    scores_by_task: Mapping[str, float], sample: Sequence[Task], population: Mapping[str, Any]
-) -> ProductionEstimate:
-    """Weight the sample's scores by the share of each stratum in the dev part.
-
-    Scores are between 0 and 1; `population` is what `describe_population` returned.
-
-    Source:
-        Cochran 1977, Sampling Techniques, chapter 5 (without finite population correction).
-    """
-    if not sample:
-        raise ValueError("an empty sample says nothing about production")
-    stratify = _stratify(population["by"], population["items"])
-    scores: dict[str, list[float]] = {}
-    for task in sorted(sample, key=lambda task: task.id):
-        scores.setdefault(stratify(task), []).append(scores_by_task[task.id])
-    covered = sum(population["sizes"][stratum] for stratum in scores)
-    weights = {stratum: population["sizes"][stratum] / covered for stratum in scores}
-    coverage = covered / population["tasks"]
-    estimate = math.fsum(weights[stratum] * fmean(values) for stratum, values in scores.items())
-    error = None
-    if all(len(values) > 1 for values in scores.values()):
-        error = math.sqrt(
-            math.fsum(
-                weights[stratum] ** 2 * variance(values) / len(values)
-                for stratum, values in scores.items()
-            )
-        )
-    return ProductionEstimate(
-        estimate=estimate,
-        standard_error=error,
-        lowest=coverage * estimate,
-        highest=coverage * estimate + (1 - coverage),
-        coverage=coverage,
-    )
 
 
 def _stratify(by: str, items: Mapping[str, int]) -> Callable[[Task], str]:

@@ -7,6 +7,7 @@ smaller sample is a prefix of a larger one, so that growing a panel keeps what w
 
 from __future__ import annotations
 
+import datetime as dt
 import heapq
 import json
 from collections import Counter, deque
@@ -14,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 from itertools import islice
 
-from coldrun.tasks.freeze.split import task_instant
+from coldrun.tasks.config import SplitConfig
 from coldrun.tasks.lib.errors import ConfigError, PanelError
 from coldrun.tasks.lib.records import Task
 
@@ -24,22 +25,7 @@ SAMPLE_RULES = ("gold-capped", "answer-shape", "all", "random", "newest", "large
 def sample_tasks(
     tasks: Sequence[Task], *, rule: str, size: int | None, seed: int
 ) -> tuple[Task, ...]:
-    """Choose `size` of the tasks by `rule`, in the order in which they were chosen.
-
-    Args:
-        tasks: The tasks to choose from; ids are unique. Their order has no influence.
-        rule: `answer-shape` takes one task of every answer shape before a second of any;
-            `gold-capped` takes next the task whose commonest gold item (the one that the sample
-            holds most often so far) has been taken least; `random` goes by the hash of seed and
-            id; `newest` by date, undated tasks last; `largest-first` by descending number of
-            gold items; `all` takes every task.
-        size: How many; None, or more than there are, takes all.
-        seed: Decides ties, and with `random` and `answer-shape` the order.
-
-    Raises:
-        ConfigError: An unknown rule, or `all` with a size that would cut it.
-        PanelError: Two tasks share an id.
-    """
+    """Choose `size` of the tasks by `rule`, in the order in which they were chosen."""
     _refuse_repeated_ids(tasks)
     ordered = sorted(tasks, key=lambda task: _draw(seed, "task", task.id))
     match rule:
@@ -103,7 +89,6 @@ def _gold_capped(ordered: Sequence[Task]) -> Iterator[Task]:
 
 
 def _number_items(tasks: Sequence[Task]) -> tuple[list[list[int]], list[int]]:
-    """The items of each task as numbers, and how many tasks have each; "nothing" is an item."""
     numbers: dict[str | None, int] = {}
     items = [
         [numbers.setdefault(item, len(numbers)) for item in task.shape or (None,)] for task in tasks
@@ -113,7 +98,6 @@ def _number_items(tasks: Sequence[Task]) -> tuple[list[list[int]], list[int]]:
 
 
 def _round_robin(ordered: Iterable[Task], seed: int) -> Iterator[Task]:
-    """Yield one task of every shape in turn; shapes in the order of their own hash."""
     by_shape: dict[tuple[str, ...], deque[Task]] = {}
     for task in ordered:
         by_shape.setdefault(task.shape, deque()).append(task)
@@ -129,7 +113,6 @@ def _round_robin(ordered: Iterable[Task], seed: int) -> Iterator[Task]:
 
 
 def _draw(seed: int, what: str, value: str | list[str]) -> bytes:
-    """The place of a task or a shape in the lottery: SHA-256 of the seed and what it is."""
     return sha256(json.dumps([seed, what, value], separators=(",", ":")).encode()).digest()
 
 
@@ -137,3 +120,70 @@ def _refuse_repeated_ids(tasks: Sequence[Task]) -> None:
     repeated = sorted(id_ for id_, count in Counter(task.id for task in tasks).items() if count > 1)
     if repeated:
         raise PanelError(f"task id {repeated[0]!r} is there twice; every task needs its own id")
+
+
+UNDATED = dt.datetime.min.replace(tzinfo=dt.UTC)
+
+
+def split_tasks(
+    tasks: Sequence[Task], split: SplitConfig | None
+) -> tuple[tuple[Task, ...], tuple[Task, ...]]:
+    """Divide the tasks into (dev, sealed), each newest first, ties by id.
+
+    With `sealed_fraction` the newest round(fraction * n) tasks are sealed (half rounds up; at
+    least one, at most all but one). With `sealed_after` those dated after that day (UTC) are.
+    A task without a date counts as older than all others. Without a split nothing is sealed.
+    """
+    newest_first = sorted(sorted(tasks, key=lambda task: task.id), key=task_instant, reverse=True)
+    if split is None:
+        return tuple(newest_first), ()
+    if len(newest_first) < 2:
+        raise PanelError(
+            f"[split] needs at least 2 solvable tasks, found {len(newest_first)}; "
+            "widen the range or leave [split] out"
+        )
+    sealed = _count_sealed(newest_first, split)
+    return tuple(newest_first[sealed:]), tuple(newest_first[:sealed])
+
+
+def task_instant(task: Task) -> dt.datetime:
+    """When the task happened, in UTC; the earliest possible instant when it has no date."""
+    if task.date is None:
+        return UNDATED
+    try:
+        instant = dt.datetime.fromisoformat(task.date)
+    except ValueError:
+        raise PanelError(
+            f"task {task.id!r} has the date {task.date!r}; write ISO 8601, "
+            'such as "2026-08-01T12:00:00Z"'
+        ) from None
+    if instant.tzinfo is None:
+        return instant.replace(tzinfo=dt.UTC)
+    return instant.astimezone(dt.UTC)
+
+
+def _count_sealed(newest_first: Sequence[Task], split: SplitConfig) -> int:
+    total = len(newest_first)
+    if split.sealed_fraction is not None:
+        return min(max(int(split.sealed_fraction * total + 0.5), 1), total - 1)
+    last_day = split.sealed_after
+    if last_day is None:  # the configuration refuses this; the types cannot say so
+        raise PanelError("[split] needs either `sealed_fraction` or `sealed_after`")
+    instants = [task_instant(task) for task in newest_first]
+    if instants[0] == UNDATED:
+        raise PanelError(
+            f"[split] sealed_after = {last_day} needs dates, and no task has one; "
+            "use `sealed_fraction`"
+        )
+    sealed = sum(instant.date() > last_day for instant in instants)
+    if sealed in {0, total}:
+        part = "no task" if sealed == 0 else "every task"
+        raise PanelError(
+            f"[split] sealed_after = {last_day} would seal {part}: the newest is of "
+            f"{instants[0].date()}, the oldest of {_first_day(instants)}; choose a day between"
+        )
+    return sealed
+
+
+def _first_day(instants: Sequence[dt.datetime]) -> str:
+    return "unknown date" if instants[-1] == UNDATED else str(instants[-1].date())

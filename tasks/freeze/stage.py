@@ -7,7 +7,7 @@ from prefect.cache_policies import NO_CACHE
 
 from coldrun.tasks.freeze.write_panel import freeze_mined
 from coldrun.tasks.lib.served import served
-from coldrun.tasks.mine.mined_file import find_mined
+from coldrun.tasks.mine.mine_panel import find_mined
 
 
 @task(name="freeze", cache_policy=NO_CACHE, persist_result=False)

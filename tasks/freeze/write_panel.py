@@ -13,16 +13,16 @@ from coldrun.tasks.freeze.lock import (
     changed_settings,
     check_digest,
     lock_to_bytes,
+    panel_from_bytes,
     read_lock,
 )
-from coldrun.tasks.freeze.panel_file import panel_from_bytes
 from coldrun.tasks.holdout.demotion import find_read
 from coldrun.tasks.holdout.sealed_file import is_intact, write_key_and_seal
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import LedgerError, LockError
-from coldrun.tasks.lib.machine.atomic_write import write_together
+from coldrun.tasks.lib.machine.files import write_together
 from coldrun.tasks.lib.watch import current_watch
-from coldrun.tasks.mine.mined_file import read_mined
+from coldrun.tasks.mine.mine_panel import read_mined
 
 Written = Literal["frozen", "unchanged", "restored", "replaced"]
 
@@ -47,19 +47,7 @@ def write_frozen(
 ) -> Written:
     """Write panel and lock beside the configuration, whole or not at all.
 
-    Args:
-        force: Replace a lock that says something else; it remembers the earlier hash and date.
-        had_runs: Whether a run of the evaluation exists; later reports then say what changed.
-        now: The present time, ISO 8601 in UTC.
-        last_run_lock: The lock of the newest run: stands in for one that is gone or unreadable.
-
-    Returns:
-        `frozen` the first time, `unchanged` when all is as it was (nothing is written),
-        `restored` when the lock was there and the panel was not, else `replaced`.
-
-    Raises:
-        LockError: The lock or the panel's bytes say something else and `force` is false.
-        LedgerError: The lock that knew of openings is gone or cannot be read.
+    `last_run_lock`, of the newest run, stands in for a lock that is gone or unreadable.
     """
     lock = {**result.lock, "frozen_at": now}
     is_lock_whole = False
@@ -113,10 +101,7 @@ def write_frozen(
 
 
 def _frozen_part(lock: dict[str, Any]) -> dict[str, Any]:
-    """What a second freeze has to find again; dates, openings and notes are not part of it.
-
-    Nor are the scores of the nulls, which follow from the rest; older locks lack them.
-    """
+    """What a second freeze has to find again; older locks lack the scores of the nulls."""
     found = {key: lock[key] for key in lock if key not in ("frozen_at", "history", "holdout")}
     panel = {key: lock["panel"][key] for key in lock["panel"] if key not in ("notes", "nulls")}
     return {**found, "panel": panel}
@@ -139,7 +124,6 @@ def _has_sealed(files: EvaluationFiles, lock: dict[str, Any]) -> bool:
 
 
 def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
-    """Tasks that were read stay dev; the set that was read may stay as it is, demoted."""
     demoted = (lock.get("holdout") or {}).get("demoted")
     if demoted is None or result.sealed_panel is None:
         return
@@ -161,7 +145,6 @@ def _refuse_sealing_again(lock: dict[str, Any], result: FrozenResult) -> None:
 
 
 def _refuse_losing_ledger(files: EvaluationFiles) -> None:
-    """A lock that is gone or cannot be read must not be replaced where it vouched for openings."""
     if files.ledger.exists():
         what = "cannot be read" if files.lock.exists() else "is gone"
         raise LedgerError(
@@ -175,7 +158,6 @@ def _has_bytes(path: Path, data: bytes) -> bool:
 
 
 def _write_all(files: EvaluationFiles, result: FrozenResult, lock: dict[str, Any]) -> None:
-    """Write the lock last: without it nothing is frozen. A sealed file that is whole stays."""
     contents = {files.panel: result.panel, files.lock: lock_to_bytes(lock)}
     if result.sealed_panel is not None and not is_intact(files, result.lock["sealed"]["digest"]):
         sealed = write_key_and_seal(files, result.sealed_panel)

@@ -18,8 +18,61 @@ from coldrun.tasks.lib.git.commit_log import Change, LogEntry
 from coldrun.tasks.lib.git.path_text import encode_path
 from coldrun.tasks.lib.records import DROP_REASONS, AnswerKind, GoldItem, Task
 from coldrun.tasks.mine.query import clean_text, decode_message, split_merge_title
-from coldrun.tasks.mine.renames import NamesAtBase
 from coldrun.tasks.mine.task_strata import describe_strata
+
+
+class NamesAtBase:
+    """Which file at base a path of a later commit is; commits are taken in parents first.
+
+    A rename carries the name at base along; the old name then means a file that base lacks. Each
+    commit sees the renames among its own ancestors only; those made while merging are not seen.
+    """
+
+    def __init__(self, base_paths: Collection[bytes]) -> None:
+        self._base_paths = base_paths
+        # For each path, the renames that gave or took the name: (number, name at base or None).
+        self._events: dict[bytes, list[tuple[int, bytes | None]]] = {}
+        # For each commit, the numbers of the renaming commits it descends from, as bits.
+        self._seen: dict[str, int] = {}
+        self._count = 0
+        self.renamed_paths: Collection[bytes] = self._events.keys()
+        """The paths whose meaning depends on the commit; any other means itself."""
+
+    def add(self, entry: LogEntry) -> int:
+        """Take in a commit; returns what it has seen, to ask `find` about its own changes."""
+        seen = 0
+        for parent in entry.parents:
+            seen |= self._seen.get(parent, 0)
+        renames = [change for change in entry.changes if change[0] == "R"]
+        after = seen
+        if renames and self._record(renames, seen):
+            after |= 1 << self._count
+            self._count += 1
+        if after:
+            self._seen[entry.commit] = after
+        return seen
+
+    def find(self, seen: int, path: bytes) -> bytes | None:
+        """The name at base of the file `path` was to a commit that has `seen` so much, or None."""
+        for number, name in reversed(self._events.get(path, ())):
+            if seen >> number & 1:
+                return name
+        return path if path in self._base_paths else None
+
+    def _record(self, renames: list[Change], seen: int) -> bool:
+        # All names are looked up, then all sources given up, then all targets taken: a commit
+        # may rename b to c and a to b at once.
+        taken = [(change.path, self.find(seen, change.source or b"")) for change in renames]
+        given_up: list[tuple[bytes, bytes | None]] = [
+            (change.source or b"", None) for change in renames
+        ]
+        is_recorded = False
+        for path, name in given_up + taken:
+            if name is not None or path in self._base_paths or path in self._events:
+                self._events.setdefault(path, []).append((self._count, name))
+                is_recorded = True
+        return is_recorded
+
 
 TASK_ID_PREFIX = "coldrun-task-1\n"
 """What is hashed before a query; the number changes when ids have to."""
@@ -128,11 +181,7 @@ class TaskDerivation:
             self._tasks.append((-entry.committed, entry.commit, task))
 
     def result(self) -> Mined:
-        """The tasks, newest by committer time first, ties by full commit name, ascending.
-
-        Raises:
-            PanelError: Two different queries have one id.
-        """
+        """The tasks, newest by committer time first, ties by full commit name, ascending."""
         kept: dict[str, Task] = {}
         drops = self._drops.copy()
         for _, _, task in sorted(self._tasks, key=lambda ranked: ranked[:2]):
@@ -190,10 +239,7 @@ class _GoldFinder:
         return sorted(items)
 
     def _decide(self, change: Change, seen: int) -> tuple[str | None, bool]:
-        """The gold item of a change, None when base lacks the file, and whether it is excluded.
-
-        Patterns match the name at base, or the file's own name when it came later.
-        """
+        """Patterns match the name at base, or the file's own name when it came later."""
         before = change.source if change.status == "R" and change.source else change.path
         if self._names is None:
             # The corpus is the first parent, where all but the added and copied files are.

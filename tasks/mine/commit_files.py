@@ -7,8 +7,8 @@ branch up to date is dropped (reason `merge`, the forms are in `tasks.mine.query
 or squashed right on that line is a task like any other.
 
 Gold. All files a commit touched (content or mode; symbolic links are files, submodules are not)
-that exist at base, under their names there (`tasks.mine.renames`). A file that the commit deletes
-is gold, since it had to be found; a copy or a new file is not.
+that exist at base, under their names there (`NamesAtBase`). A file that the commit deletes is
+gold, since it had to be found; a copy or a new file is not.
 
 Base. `base = "parent"` gives each task its own corpus, the tree of its first parent; the range is
 then the newest `last` commits of head. What the panel itself says (items, change counts) is then
@@ -44,12 +44,7 @@ PARENT_BASE_COMMITS = 1000
 
 
 def mine_commit_files(repository: Repository, spec: PanelConfig) -> MinedPanel:
-    """Mine a `commit-files` panel from one streaming `git log` of the whole range.
-
-    Raises:
-        RepositoryError: The clone is incomplete, a revision is unknown, base is not an ancestor
-            of head, or the range is empty.
-    """
+    """Mine a `commit-files` panel from one streaming `git log` of the whole range."""
     repository.refuse_incomplete()
     head = repository.resolve(spec.head)
     with _paused_collector():
@@ -172,7 +167,6 @@ def _derive(
 
 @contextmanager
 def _paused_collector() -> Iterator[None]:
-    """Spare the cycle collector, which would look again and again at records without cycles."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -189,7 +183,6 @@ def _count_changes(repository: Repository, head: str) -> Counter[bytes]:
 def _possible_gold(
     counts: Counter[bytes], items: dict[bytes, str], gold: GoldRules
 ) -> dict[str, int]:
-    """The counts of files that base has and that can be gold, by item."""
     return {
         item: counts[path]
         for path, item in sorted(items.items())

@@ -31,18 +31,7 @@ _PROVENANCES = ("mined", "imported", "human")
 def mine_jsonl(
     path: Path, spec: PanelConfig, *, repository: Repository | None = None
 ) -> MinedPanel:
-    """Read the tasks at `path`, newest first, those without a date last, then by id.
-
-    Args:
-        path: The file.
-        spec: The panel; `base` names the corpus when there is a repository.
-        repository: Where the corpus is; None when the tasks are answered without one.
-
-    Raises:
-        PanelError: A line is wrong, an id comes twice, there is no task, or gold is outside the
-            corpus; the message names file and line.
-        RepositoryError: The base is unknown.
-    """
+    """Read the tasks at `path`, newest first, those without a date last, then by id."""
     base: Revision | None = None
     paths: dict[bytes, str] = {}
     if repository is not None:

@@ -72,12 +72,7 @@ def normalise_date(value: str) -> str:
 
 
 def read_lines(path: Path) -> Iterator[Line]:
-    """The objects of a JSON Lines file, blank lines left out.
-
-    Raises:
-        PanelError: The file cannot be read, is not UTF-8, has CRLF line ends, or a line is not a
-            JSON object or says one key twice; the message names file and line.
-    """
+    """The objects of a JSON Lines file, blank lines left out."""
     for number, raw_line in enumerate(read_input(path).split(b"\n"), start=1):
         place = f"{path}:{number}"
         if raw_line.endswith(b"\r"):
@@ -89,11 +84,7 @@ def read_lines(path: Path) -> Iterator[Line]:
 
 
 def read_input(path: Path) -> bytes:
-    """The bytes of an input file without a byte order mark.
-
-    Raises:
-        PanelError: It cannot be read.
-    """
+    """The bytes of an input file without a byte order mark."""
     try:
         return path.read_bytes().removeprefix(b"\xef\xbb\xbf")
     except FileNotFoundError:

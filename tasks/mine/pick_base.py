@@ -23,10 +23,6 @@ def pick_base(repository: Repository, head: str, spec: PanelConfig, *, wanted: i
     An older base brings more commits but lacks more of their files, so the number is not strictly
     growing; it is taken to grow until `wanted` is reached. Where it never is, the base with the
     most tasks among those tried wins, the newest of equals. `base` in `spec` is not looked at.
-
-    Raises:
-        RepositoryError: The clone is incomplete, `head` is unknown or without a parent, or no
-            base makes a single task solvable.
     """
     repository.refuse_incomplete()
     commit = repository.resolve(head).commit
@@ -103,7 +99,6 @@ class _BaseSearch:
         return chain
 
     def _find_depths(self) -> dict[str, int]:
-        """For each commit, the oldest position on the chain from which it can be reached."""
         depths: dict[str, int] = {}
         for position in range(len(self.chain) - 1, -1, -1):
             waiting = [self.chain[position]]

@@ -169,7 +169,6 @@ def _without_conflicts(lines: list[str]) -> list[str]:
 
 
 def _end_of_prose(lines: list[str]) -> int:
-    """Where the trailing paragraphs of trailers begin; the first paragraph always stays."""
     end = len(lines)
     while True:
         while end and (not lines[end - 1] or _RULE_LINE.match(lines[end - 1])):

@@ -6,7 +6,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 
 from coldrun.tasks.lib.served import served
-from coldrun.tasks.mine.mined_file import mine_to_file
+from coldrun.tasks.mine.mine_panel import mine_to_file
 
 
 # The file is the cache, named by base, head, settings and code: Prefect's own results carry no

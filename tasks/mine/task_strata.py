@@ -62,14 +62,9 @@ _KINDS = ("code", "test", "docs", "other")
 
 
 def describe_strata(query: str, items: Sequence[str]) -> dict[str, str]:
-    """The strata of a task whose gold items are file paths.
+    """The strata of a task whose gold items are paths: what most of them are decides.
 
-    Returns:
-        `names_gold`: "path" when the query holds the whole path of a gold file, "basename" when it
-        holds the last part of one as a word, else "no"; `files`: "single" or "multi"; `language`:
-        of most gold files, by extension, "other" without one; `kind`: "test", "docs", "code" or
-        "other", of most gold files. Ties go to the language first in the alphabet, and to code
-        before test before docs.
+    Ties go to the language first in the alphabet, and to code before test before docs.
     """
     return {
         "names_gold": name_gold(query, items),

@@ -29,10 +29,6 @@ def read_tickets(path: Path, *, ignore_case: bool = False) -> dict[str, Ticket]:
     """The tickets of a file by key (`ticket_key`), in its order.
 
     CSV may have CRLF line ends, as its standard says; JSON Lines may not.
-
-    Raises:
-        PanelError: The file cannot be read, has unknown or missing columns, no ticket, or one id
-            twice; the message names file and line.
     """
     suffix = path.suffix.lower()
     if suffix not in (".csv", ".jsonl", ".ndjson"):

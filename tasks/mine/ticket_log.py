@@ -81,9 +81,6 @@ def read_repository_tickets(query: TicketQuery) -> RepositoryTickets:
 
     Commits by bots name nothing; merges name like any commit. One without commits names nothing,
     and does not exist at base.
-
-    Raises:
-        RepositoryError: It cannot be read, or the branch is missing.
     """
     repository = Repository.open(Path(query.location))
     repository.refuse_incomplete()

@@ -78,13 +78,7 @@ class _Found:
 
 
 def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) -> MinedPanel:
-    """Mine a `ticket-repos` panel; the repositories are read in parallel processes.
-
-    Raises:
-        PanelError: The pattern matches nothing or nearly everything, two repositories have one
-            name, the tickets file is wrong, or `base` is not a date, or leaves nothing.
-        RepositoryError: A repository cannot be read.
-    """
+    """Mine a `ticket-repos` panel; the repositories are read in parallel processes."""
     pattern = _check_pattern(panel.ticket_pattern)
     after = _parse_moment("base", panel.base)
     until = _parse_moment("head", None if panel.head == "HEAD" else panel.head)
@@ -126,12 +120,7 @@ def mine_ticket_repos(panel: PanelConfig, *, config_dir: Path, scratch: Path) ->
 def locate_repositories(
     panel: PanelConfig, *, config_dir: Path, scratch: Path
 ) -> dict[str, Repository]:
-    """The panel's repositories by name, sorted; URLs are cloned, globs expanded.
-
-    Raises:
-        PanelError: A glob finds nothing, or two repositories have one name.
-        RepositoryError: A place is not a repository, or a URL cannot be cloned.
-    """
+    """The panel's repositories by name, sorted; URLs are cloned, globs expanded."""
     places: dict[str, str] = {}
     located: dict[str, Repository] = {}
     for source in panel.repos:
@@ -170,7 +159,6 @@ def _expand(source: str, config_dir: Path) -> list[str]:
 
 
 def _is_root(path: Path) -> bool:
-    """Whether `path` itself is a repository; a folder inside another one is not."""
     is_bare = (path / "HEAD").is_file() and (path / "objects").is_dir()
     return is_bare or (path / ".git").exists()
 
@@ -252,7 +240,6 @@ def _repositories(number: int) -> str:
 def _check_time(
     panel: PanelConfig, read: Sequence[RepositoryTickets], found: Mapping[str, _Found]
 ) -> None:
-    """Refuse a base or head that leaves no repository or no ticket."""
     if not any(one.base for one in read):
         moment = f"base {panel.base}" if panel.base else f"head {panel.head}"
         raise PanelError(
@@ -267,7 +254,6 @@ def _check_time(
 
 
 def _join(read: Sequence[RepositoryTickets]) -> dict[str, _Found]:
-    """The tickets that commits in the range name, without those begun before."""
     begun = frozenset[str]().union(*(one.begun for one in read))
     found: dict[str, _Found] = {}
     for one in read:  # In the order of their names.
@@ -321,7 +307,6 @@ def _decide(
     found: _Found | None,
     existing: Mapping[str, object],
 ) -> Task | str:
-    """A ticket's task, or the reason why it has none."""
     found = found or _Found()
     query = found.derive_text(panel) if ticket is None else ticket.text
     if not query:

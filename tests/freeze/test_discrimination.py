@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from coldrun.tasks.freeze.panel_size import describe_discrimination, warn_of_size
+from coldrun.tasks.freeze.distribution import describe_discrimination, warn_of_size
 
 ARMS = [
     [1, 1, 1, 0, 0, 1, 1, 0, 1, 0],

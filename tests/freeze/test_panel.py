@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.freeze.panel_file import panel_from_bytes, panel_to_bytes
+from coldrun.tasks.freeze.lock import panel_from_bytes, panel_to_bytes
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import GoldItem, Task
 from tests.evaluations import ROOT, EvaluationLab

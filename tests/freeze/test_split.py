@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldrun.tasks.config import SplitConfig
-from coldrun.tasks.freeze.split import split_tasks, task_instant
+from coldrun.tasks.freeze.sample import split_tasks, task_instant
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import GoldItem, Task
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from coldrun.cli.main import main
 from coldrun.tasks.freeze.lock import lock_to_bytes, read_lock
 from coldrun.tasks.lib.errors import LedgerError, LockError, StorageError
-from coldrun.tasks.lib.machine.atomic_write import write_whole
+from coldrun.tasks.lib.machine.files import write_whole
 from tests.evaluations import CONFIG, EvaluationLab
 
 LATER = "2026-09-01T00:00:00+00:00"

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coldrun.tasks.lib.git.commit_log import Change, LogEntry
-from coldrun.tasks.mine.renames import NamesAtBase
+from coldrun.tasks.mine.candidates import NamesAtBase
 
 PATHS = [b"a", b"b", b"c", b"d", b"e"]
 BASE = {b"a", b"b", b"c"}

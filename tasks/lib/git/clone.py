@@ -38,15 +38,7 @@ def open_source(
     wanted: Sequence[str] = (),
     is_fresh: bool = False,
 ) -> Repository:
-    """Open a repository by path (relative to a folder) or by URL (cloned into `scratch`).
-
-    Args:
-        is_fresh: Fetch an earlier clone when a wanted name could have moved since (a branch, HEAD,
-            a tag): an old clone would answer with what it meant then.
-
-    Raises:
-        RepositoryError: As `Repository.open`, `Repository.refuse_incomplete`, `ensure_clone`.
-    """
+    """Open a path or a cloned URL; with `is_fresh`, names that move mean what they mean now."""
     if is_url(source):
         moves = is_fresh and not all(FULL_NAME.fullmatch(name) for name in wanted)
         repository = Repository.open(ensure_clone(source, scratch, wanted=wanted, update=moves))
@@ -59,17 +51,7 @@ def open_source(
 def ensure_clone(
     url: str, scratch: Path, *, wanted: Sequence[str] = (), update: bool = False
 ) -> Path:
-    """A bare clone of `url` below `scratch`, made once; a path works like a URL.
-
-    Args:
-        url: What `git clone` accepts.
-        scratch: The scratch folder; clones live in its `clones` folder.
-        wanted: Revisions that must be there; when one is missing, the clone is fetched.
-        update: Fetch in any case.
-
-    Raises:
-        RepositoryError: It cannot be cloned or fetched. Nothing half-made stays behind.
-    """
+    """A bare clone of `url` below `scratch`, fetched when a `wanted` revision is not there."""
     if not is_url(url):
         url = str(Path(url).expanduser().resolve())
     clones = scratch.resolve() / "clones"

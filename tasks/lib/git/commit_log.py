@@ -113,7 +113,6 @@ def _decode_name(raw_name: bytes, names: dict[bytes, str]) -> str:
 
 
 def _split_fields(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The NUL-ended fields of the stream. Joining lists in C keeps the cost per field low."""
     return chain.from_iterable(_split_chunks(chunks))
 
 

@@ -208,21 +208,12 @@ def run_git(
     as_user: bool = False,
     environment: Mapping[str, str] | None = None,
     timeout_seconds: float | None = None,
+    stdin: Iterable[bytes] | None = None,
 ) -> tuple[int, bytes, str]:
-    """Run git to its end.
-
-    Args:
-        as_user: With the user's own configuration.
-        environment: Further variables.
-        timeout_seconds: When git is killed.
-
-    Returns:
-        The exit status, the output, and what git wrote to stderr in one line.
-
-    Raises:
-        RepositoryError: git is not installed.
-    """
-    stream = GitStream(arguments, directory=directory, as_user=as_user, environment=environment)
+    """Run git to its end; gives the status, the output, and what it wrote to stderr in one line."""
+    stream = GitStream(
+        arguments, directory=directory, as_user=as_user, environment=environment, stdin=stdin
+    )
     timer = None if timeout_seconds is None else threading.Timer(timeout_seconds, stream.kill)
     try:
         if timer is not None:
@@ -239,11 +230,7 @@ def run_git(
 
 
 def read_git(arguments: Sequence[str], **options: Any) -> bytes:
-    """The output of a git command, with the options of `run_git`.
-
-    Raises:
-        RepositoryError: git failed; the message carries what git said.
-    """
+    """The output of a git command, with the options of `run_git`."""
     status, output, complaint = run_git(arguments, **options)
     if status != 0:
         raise RepositoryError(describe_failure(arguments, status, complaint))
@@ -282,10 +269,7 @@ def _git(directory: Path | None) -> Git:
 
 
 def _unset_prefix(kept: Iterable[str], *, as_user: bool) -> list[str]:
-    """A prefix that hides the caller's GIT_ variables, which GitPython would pass on.
-
-    Setting a variable such as GIT_OBJECT_DIRECTORY to nothing is not the same as not having it.
-    """
+    """A prefix that hides the caller's GIT_ variables: empty ones would not be the same."""
     passed = tuple(kept) + (_USER_VARIABLES if as_user else ())
     hidden = [
         name

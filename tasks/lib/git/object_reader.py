@@ -48,22 +48,14 @@ class ObjectReader:
         self._recent = _RecentBlobs(remember_bytes)
 
     def read_tree(self, name: str) -> tuple[TreeItem, ...]:
-        """The entries of a tree object, named by its id or by that of a commit.
-
-        Raises:
-            RepositoryError: There is no such object.
-        """
+        """The entries of a tree object, named by its id or by that of a commit."""
         ((_, content),) = self._ask([f"{name}^{{tree}}"], None)
         return tuple(self._parse_tree(content or b""))
 
     def read_blobs(
         self, ids: Iterable[str], *, limit_bytes: int | None = None
     ) -> Iterator[tuple[str, bytes | None]]:
-        """The contents of blobs in the order of `ids`, None for one above the limit.
-
-        Raises:
-            RepositoryError: An object is missing.
-        """
+        """The contents of blobs in the order of `ids`, None for one above the limit."""
         wanted = list(ids)
         for start in range(0, len(wanted), _ASKED_AT_ONCE):
             batch = wanted[start : start + _ASKED_AT_ONCE]
@@ -120,7 +112,6 @@ class ObjectReader:
 
 
 def _receive(pipe: io.BufferedReader, limit_bytes: int | None) -> tuple[bool, bytes | None]:
-    """Whether the object is there, and its content unless that is above the limit."""
     line = pipe.readline()
     if not line:
         raise ValueError("it gave no answer")

@@ -34,7 +34,6 @@ def decode_path(path: str) -> bytes:
 
 
 def _looks_encoded(text: str) -> bool:
-    """Whether percent-decoding `text`, once or repeatedly, gives bytes that are not UTF-8."""
     while True:
         decoded = urllib.parse.unquote_to_bytes(text)
         try:

@@ -66,11 +66,7 @@ class Repository:
 
     @classmethod
     def open(cls, path: Path) -> Repository:
-        """Open the repository at `path`: a work tree or a folder in one, or a bare repository.
-
-        Raises:
-            RepositoryError: There is nothing at `path`, or nothing that is a repository.
-        """
+        """Open the repository at `path`: a work tree or a folder in one, or a bare repository."""
         if not path.exists():
             raise RepositoryError(f"there is nothing at {path}; check the path of the repository")
         directory = path if path.is_dir() else path.parent
@@ -101,11 +97,7 @@ class Repository:
         return f"Repository({str(self.git_dir)!r})"
 
     def refuse_incomplete(self) -> None:
-        """Refuse a repository whose history or objects are not all here.
-
-        Raises:
-            RepositoryError: It is a shallow or a partial clone; the message says how to mend it.
-        """
+        """Refuse a repository whose history or objects are not all here."""
         if self._is_shallow:
             raise RepositoryError(
                 f"{self.git_dir} is a shallow clone, whose history is cut off; "
@@ -121,11 +113,7 @@ class Repository:
             )
 
     def resolve(self, revision: str) -> Revision:
-        """The commit and tree that `revision` names; an annotated tag means its commit.
-
-        Raises:
-            RepositoryError: It names nothing, or no commit; the message has the nearest names.
-        """
+        """The commit and tree that `revision` names; an annotated tag means its commit."""
         if not revision or revision.startswith("-") or "\0" in revision:
             raise self._unknown_revision(revision)
         asked = (f"{revision}^{{commit}}", f"{revision}^{{tree}}", "--")
@@ -176,16 +164,9 @@ class Repository:
         last: int | None = None,
         oldest_first: bool = False,
     ) -> Iterator[LogEntry]:
-        """The commits of a range, children before parents, from one `git log`.
+        """The commits of a range from one `git log`; a revision that begins with ^ cuts it off.
 
-        Args:
-            revisions: Full commit names; one that begins with ^ leaves out what it reaches.
-            follow_renames: Detect renames at 50 % similarity without a limit on candidates;
-                otherwise a rename is a removal and an addition.
-            merges: Whether merges come without changes, or with those against the first parent.
-            first_parent: Walk first parents only.
-            last: Only this many commits, the newest.
-            oldest_first: Parents before children instead.
+        Renames are found at 50 % similarity, without a limit on candidates.
         """
         arguments = ["log", *LOG_OPTIONS, "--topo-order" if last is None else "--date-order"]
         arguments += FOLLOW_RENAMES if follow_renames else IGNORE_RENAMES
@@ -203,11 +184,7 @@ class Repository:
             yield from parse_log(stream.chunks())
 
     def read_commits(self, commits: Sequence[str]) -> tuple[LogEntry, ...]:
-        """These commits alone, in the order given, with their changes against the first parent.
-
-        Args:
-            commits: Full commit names.
-        """
+        """These commits alone, in the order given, with their changes against the first parent."""
         if not commits:
             return ()
         arguments = ["log", *LOG_OPTIONS, "--no-walk=unsorted", *IGNORE_RENAMES]
@@ -228,12 +205,7 @@ class Repository:
             yield from parse_log(stream.chunks())
 
     def find_before(self, head: str, seconds: int) -> Revision | None:
-        """The newest commit on the first-parent chain of `head` that is not after a moment.
-
-        Args:
-            head: A full commit name.
-            seconds: The moment, in seconds since 1970 in UTC, by the committer's clock.
-        """
+        """The newest first-parent ancestor of `head` not after `seconds` since 1970 in UTC."""
         options = ("--first-parent", "--no-color", f"--min-age={seconds}", "--max-count=1")
         line = self._read("log", *options, "--format=tformat:%H %T", head, "--").decode("ascii")
         if not line.strip():
@@ -256,11 +228,7 @@ class Repository:
 
     @contextmanager
     def _beside_attributes(self) -> Iterator[Sequence[str]]:
-        """Options under which no attribute decides which files rename detection takes for text.
-
-        Nothing switches off `info/attributes`. Where a clone has one, its objects are read from an
-        empty repository that borrows them.
-        """
+        """Options under which no attribute, `info/attributes` included, decides what is text."""
         if not self._path_of("info/attributes").exists():
             yield self._options
             return
@@ -273,7 +241,6 @@ class Repository:
             yield repository_options(Path(folder), self._hex_length)
 
     def _path_of(self, name: str) -> Path:
-        """Where a file or folder of the git directory lies, which several worktrees may share."""
         found = self._read("rev-parse", "--path-format=absolute", "--git-path", name)
         return Path(os.fsdecode(found).removesuffix("\n"))
 

@@ -15,17 +15,9 @@ EXECUTABLE = "100755"
 
 
 def export_tree(git_dir: Path, tree: str, target: Path) -> int:
-    """Write the raw blobs of a tree below `target`, which must not exist.
+    """Write the raw blobs of a tree below `target`, unfiltered; gives the number of entries.
 
-    No filter, no end-of-line conversion and no `export-subst` is applied. Executable bits are
-    kept. A symbolic link that would lead outside `target` becomes a plain file that holds its
-    text, as git does where links are not supported; a submodule becomes an empty folder.
-
-    Returns:
-        The number of entries written.
-
-    Raises:
-        RepositoryError: The tree is missing, or holds a path that could escape `target`.
+    A link that would lead outside becomes a plain file with its text, a submodule a folder.
     """
     repository = Repository(git_dir)
     entries = repository.list_tree(tree)
@@ -70,7 +62,6 @@ def _write_new(path: Path, content: bytes, mode: int) -> None:
 
 
 def _write_links(target: Path, links: Sequence[tuple[Path, bytes]]) -> None:
-    """Make links after all files, then turn those that lead outside into plain files."""
     made = []
     for path, text in links:
         if text and b"\0" not in text:
