@@ -42,6 +42,12 @@ class LockError(UsageError):
     """A lock that is missing, or that does not fit the panel or the configuration."""
 
 
+class EditedError(LockError):
+    """A file that coldrun wrote was edited by hand."""
+
+    exit_code = 5
+
+
 class StorageError(ColdrunError):
     """The warehouse or scratch folder cannot be written or is in use."""
 

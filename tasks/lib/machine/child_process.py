@@ -7,6 +7,7 @@ and an answer that is there at once is seen at once: nothing sleeps.
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import selectors
 import signal
@@ -14,8 +15,10 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -187,7 +190,6 @@ class Child:
                 kill_group(self.process.pid)
 
     def _wait(self, deadline: float) -> list[tuple[selectors.SelectorKey, int]]:
-        """Wait until a pipe is ready; returns nothing when the child died meanwhile."""
         dead_since: float | None = None
         while True:
             left = deadline - time.monotonic()
@@ -233,15 +235,14 @@ def spawn_child(
         ValueError: An argument holds a NUL byte.
     """
     with log.open("ab") as errors:
-        process = subprocess.Popen(
-            list(argv),
+        process = start_process(
+            argv,
             cwd=cwd,
             env=dict(env),
             stdin=subprocess.PIPE if is_interactive else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=errors,
             bufsize=0,
-            start_new_session=True,
         )
     selector = selectors.DefaultSelector()
     if process.stdout is not None:
@@ -252,8 +253,25 @@ def spawn_child(
     return Child(process, selector)
 
 
+@functools.cache
+def _starter() -> ThreadPoolExecutor:
+    """One thread that lives on: a sandbox ends with the thread that started it."""
+    return ThreadPoolExecutor(max_workers=1, thread_name_prefix="starter")
+
+
+def start_process(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own; `options` are those of `subprocess.Popen`."""
+    return _starter().submit(_popen, argv, options).result()
+
+
+def _popen(argv: Sequence[str], options: Mapping[str, Any]) -> subprocess.Popen[bytes]:
+    return subprocess.Popen(list(argv), start_new_session=True, **options)
+
+
 def describe_exit(code: int) -> str:
-    """An exit code in words."""
+    """An exit code in words; a sandbox gives 128 and the number of the signal."""
+    if 128 < code <= 128 + signal.NSIG:
+        code = 128 - code
     if code >= 0:
         return f"the process ended with exit code {code}"
     try:
@@ -270,12 +288,7 @@ def kill_group(group: int) -> None:
 
 
 def end_strays(home: Path) -> int:
-    """Kill the processes whose HOME is `home`: those that left their group to survive a session.
-
-    Returns:
-        How many were found. A private HOME marks every process of a session that did not change
-        its own environment, so a daemon cannot carry one session's state into the next.
-    """
+    """Kill the processes whose HOME is `home`, which left their group; says how many they were."""
     marker = str(home)
     found = 0
     # Not `process_iter`: it keeps processes by number, and refuses to kill the next of that number.
