@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,13 @@ from coldrun.tasks.lib.records import Revision
 NETWORK_SECONDS = 1800
 """A transfer that takes longer is given up."""
 
+CAREFUL = (
+    *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
+    *("-c", "core.checkStat=default", "-c", "core.trustctime=true"),
+    *("-c", "core.sparseCheckout=false", "-c", "core.ignoreStat=false"),
+)
+"""Options under which git looks at every file itself, whatever a repository sets."""
+
 FETCHED_REF = "refs/coldrun/fetched"
 
 
@@ -27,11 +34,7 @@ def is_remote(repo: str) -> bool:
 
 
 def resolve_remote(url: str, revision: str) -> str:
-    """The commit that a branch, tag or full object name means in the repository at `url`.
-
-    Raises:
-        RepositoryError: The repository cannot be reached, or has no such branch or tag.
-    """
+    """The commit that a branch, tag or full object name means in the repository at `url`."""
     if FULL_NAME.fullmatch(revision):
         return revision
     output = _transfer(["ls-remote", url], Path(tempfile.gettempdir()))
@@ -54,20 +57,14 @@ def resolve_remote(url: str, revision: str) -> str:
 
 
 def fetch_alone(source: str, commit: str, target: Path) -> Revision:
-    """Make a repository at `target` that holds one commit of `source` and nothing else.
+    """Make a repository at `target` that holds one commit of a URL or absolute path alone.
 
-    `source` is a URL or an absolute path. The work tree is checked out without the user's git
-    configuration, `HEAD` is detached at the commit, and no remote is recorded, so no later commit
-    can be reached from inside.
-
-    Returns:
-        What `HEAD` and its tree turned out to be.
-
-    Raises:
-        RepositoryError: The commit cannot be fetched, or `HEAD` is not the commit asked for.
+    No remote is recorded, so no later commit can be reached from inside.
     """
     target.mkdir(parents=True, exist_ok=True)
-    read_git(["init", "--quiet", "--initial-branch=coldrun", "."], directory=target)
+    read_git(
+        ["init", "--quiet", *_format_of(commit), "--initial-branch=coldrun", "."], directory=target
+    )
     _fetch_commit(source, commit, target)
     read_git(["checkout", "--quiet", "--detach", commit], directory=target)
     _forget_source(target)
@@ -75,7 +72,6 @@ def fetch_alone(source: str, commit: str, target: Path) -> Revision:
 
 
 def _fetch_commit(source: str, commit: str, target: Path) -> None:
-    """Fetch one commit at depth 1, through the whole repository where a server refuses that."""
     fetch = [
         *("-c", "protocol.version=2", "-c", "gc.auto=0"),
         *("fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head"),
@@ -84,10 +80,17 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
         path = source.removeprefix("file://")
         # Whoever owns the files: only objects are read.
         serve = "git -c uploadpack.allowAnySHA1InWant=true -c 'safe.directory=*' upload-pack"
-        read_git(
-            [*fetch, f"--upload-pack={serve}", f"file://{path}", f"+{commit}:{FETCHED_REF}"],
-            directory=target,
-        )
+        try:
+            read_git(
+                [*fetch, f"--upload-pack={serve}", f"file://{path}", f"+{commit}:{FETCHED_REF}"],
+                directory=target,
+            )
+        except RepositoryError as error:
+            if "lazy fetching disabled" in str(error):
+                raise RepositoryError(
+                    f"{path} is a partial clone and lacks files of {commit[:12]}; name a full clone"
+                ) from None
+            raise
         return
     try:
         _transfer([*fetch, source, f"+{commit}:{FETCHED_REF}"], target)
@@ -102,7 +105,6 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
 
 
 def _transfer(arguments: Sequence[str], folder: Path) -> bytes:
-    """Run git over the network, as the user has set it up."""
     return read_git(arguments, directory=folder, as_user=True, timeout_seconds=NETWORK_SECONDS)
 
 
@@ -111,6 +113,10 @@ def _forget_source(target: Path) -> None:
     for name in ("FETCH_HEAD", "ORIG_HEAD"):
         (target / ".git" / name).unlink(missing_ok=True)
     shutil.rmtree(target / ".git" / "logs", ignore_errors=True)
+
+
+def _format_of(commit: str) -> tuple[str, ...]:
+    return ("--object-format=sha256",) if len(commit) == 64 else ()
 
 
 def verify_head(checkout: Path, commit: str) -> Revision:
@@ -122,11 +128,14 @@ def verify_head(checkout: Path, commit: str) -> Revision:
 
 
 def list_changed(checkout: Path, tree: str) -> tuple[str, ...]:
-    """Tracked files that are not what `tree` says, staged or not, sorted. Writes nothing."""
-    status = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+    """Tracked files that are not what `tree` says, staged or not, or that are marked so that git
+    does not look at them, sorted. Writes nothing."""
+    status = (*CAREFUL, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
     staged = ("diff-index", "--cached", "--name-only", "-z", "--no-renames", tree, "--")
     unstaged = (record[3:] for record in _records(checkout, *status) if record[1:2] != b" ")
-    return tuple(sorted(map(os.fsdecode, {*unstaged, *_records(checkout, *staged)})))
+    flags = (record.partition(b" ") for record in _records(checkout, "ls-files", "-v", "-z"))
+    marked = (path for flag, _, path in flags if flag == b"S" or flag.islower())
+    return tuple(sorted(map(os.fsdecode, {*unstaged, *marked, *_records(checkout, *staged)})))
 
 
 def list_untracked(checkout: Path) -> tuple[str, ...]:
@@ -148,16 +157,11 @@ def list_tracked(checkout: Path) -> dict[str, str]:
 
 
 def _records(folder: Path, *arguments: str) -> list[bytes]:
-    """The output of a git command with `-z`, taken apart."""
     return [each for each in read_git(arguments, directory=folder).split(b"\0") if each]
 
 
 def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str | None]:
-    """What a commit has at these paths, as "mode object"; None where it has nothing.
-
-    Raises:
-        RepositoryError: The commit is not in the repository.
-    """
+    """What a commit has at these paths, as "mode object"; None where it has nothing."""
     found: dict[str, str | None] = dict.fromkeys(paths)
     if not found:
         return found
@@ -174,25 +178,64 @@ def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[st
 def write_worktree_tree(repo: Path, objects: Path) -> str:
     """The tree of a dirty work tree: what `git add --all` would stage, untracked files included.
 
-    The user's index and object store stay as they are: a copy of the index is used, and new
-    objects go to the bare repository `objects`, which is made here and borrows the user's.
+    Every file is read: a fresh index knows of no marks and no times. The user's index and object
+    store stay as they are; new objects go to the bare repository `objects`, which is made here and
+    borrows the user's. What a sparse checkout leaves out is as in `HEAD`.
+
+    Raises:
+        RepositoryError: A repository lies within, whose files belong to no commit of this one.
     """
-    git_dir = Path(_one_line(["rev-parse", "--absolute-git-dir"], repo))
     common = Path(_one_line(["rev-parse", "--path-format=absolute", "--git-common-dir"], repo))
     top = Path(_one_line(["rev-parse", "--show-toplevel"], repo))
-    read_git(["init", "--quiet", "--bare", str(objects)], directory=top)
+    head = _one_line(["rev-parse", "HEAD"], repo)
+    read_git(["init", "--quiet", *_format_of(head), "--bare", str(objects)], directory=top)
     (objects / "objects" / "info" / "alternates").write_text(f"{common / 'objects'}\n")
     index = objects / "worktree.index"
-    if (git_dir / "index").exists():
-        shutil.copy2(git_dir / "index", index)
     environment = {
         "GIT_INDEX_FILE": str(index),
         "GIT_OBJECT_DIRECTORY": str(objects / "objects"),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(common / "objects"),
     }
     options: dict[str, Any] = {"directory": top, "as_user": True, "environment": environment}
-    read_git(["add", "--all", "."], **options)
-    return read_git(["write-tree"], **options).decode("ascii").strip()
+    read_git([*CAREFUL, "read-tree", head], **options)
+    read_git([*CAREFUL, "add", "--all", "."], **options)
+    _restore_left_out(top, head, options)
+    tree = read_git(["write-tree"], **options).decode("ascii").strip()
+    _refuse_nested(top, head, options)
+    return tree
+
+
+def _restore_left_out(top: Path, head: str, options: Mapping[str, Any]) -> None:
+    """Take from `HEAD` what a sparse checkout does not lay out."""
+    records = read_git(["ls-files", "-t", "-z"], directory=top, as_user=True).split(b"\0")
+    names = [record[2:] for record in records if record.startswith(b"S ")]
+    names = [name for name in names if not os.path.lexists(top / os.fsdecode(name))]
+    if names:
+        whole = read_git(["ls-tree", "-r", "-z", "--full-tree", head], directory=top, as_user=True)
+        left_out = set(names)
+        kept = [each for each in whole.split(b"\0") if each.partition(b"\t")[2] in left_out]
+        update = ["update-index", "-z", "--index-info"]
+        read_git(update, stdin=[each + b"\0" for each in kept], **options)
+
+
+def _refuse_nested(top: Path, head: str, options: Mapping[str, Any]) -> None:
+    """Refuse a work tree with repositories in it that `HEAD` does not have as it has them here."""
+    changes = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--abbrev=64", head, "--"]
+    fields = read_git([*CAREFUL, *changes], **options).split(b"\0")
+    found = [
+        path for meta, path in zip(fields[::2], fields[1::2], strict=False) if b" 160000 " in meta
+    ]
+    status = [*CAREFUL, "status", "--porcelain=v2", "-z", "--ignore-submodules=none"]
+    for record in read_git([*status, "--untracked-files=no"], **options).split(b"\0"):
+        words = record.split(b" ", 8)
+        if len(words) == 9 and words[2].startswith(b"S") and words[2] != b"SC..":
+            found.append(words[8])
+    if found:
+        names = ", ".join(sorted({os.fsdecode(name).rstrip("/") for name in found}))
+        raise RepositoryError(
+            f"the work tree {top} has repositories of their own in it ({names}), whose files "
+            "belong to no commit of the product; commit there and here, or ignore them"
+        )
 
 
 def lay_dirty_tree(checkout: Path, objects: Path, tree: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.git.path_text import decode_path, encode_path
-from coldrun.tasks.lib.machine.file_digest import BYTECODE_FOLDER
+from coldrun.tasks.lib.machine.files import BYTECODE_FOLDER
 from coldrun.tasks.product.checkout import find_entries, list_tracked
 
 BUILD_FOLDERS = frozenset({"_build", "bin", "build", "dist", "obj", "out", "target"})
@@ -71,15 +71,7 @@ def find_ties(
     made: Sequence[str],
     changed_repository: bool,
 ) -> tuple[Tie, ...]:
-    """What the output of a set-up depends on in the commit at which it ran, by path.
-
-    Args:
-        checkout: The checkout, as the set-up left it.
-        commit: The commit that is checked out.
-        names: The files that git does not track there.
-        made: The same, folders without tracked files as one name with a slash at its end.
-        changed_repository: Whether the set-up changed anything in `.git`.
-    """
+    """What the output of a set-up depends on in the commit at which it ran, by path."""
     tracked = list_tracked(checkout)
     found: dict[str, str] = {}
     if changed_repository:
@@ -139,7 +131,6 @@ def _tracked_by_size(checkout: Path, tracked: Mapping[str, str]) -> dict[int, li
 
 
 def _copied(checkout: Path, made: Path, by_size: Mapping[int, Sequence[str]]) -> Iterator[str]:
-    """The tracked files that a file is a copy of; blank files do not count."""
     candidates = by_size.get(made.stat().st_size, ())
     content = made.read_bytes() if candidates else b""
     if content.strip():
@@ -147,7 +138,6 @@ def _copied(checkout: Path, made: Path, by_size: Mapping[int, Sequence[str]]) ->
 
 
 def _has_name(path: Path, name: bytes) -> bool:
-    """Whether a hexadecimal number in a file begins with `name`."""
     with path.open("rb") as file:
         if not os.fstat(file.fileno()).st_size:
             return False

@@ -11,9 +11,8 @@ from typing import Any
 
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import PointError, RepositoryError
-from coldrun.tasks.lib.machine.file_digest import BYTECODE_FOLDER, digest_path
 from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
-from coldrun.tasks.lib.machine.scratch import remove_folder
+from coldrun.tasks.lib.machine.files import BYTECODE_FOLDER, digest_path, remove_folder
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.product.checkout import list_changed, list_untracked, verify_head
 
@@ -93,6 +92,15 @@ def built_digest(place: Path) -> str | None:
     )
 
 
+def list_environments(point: Point) -> tuple[Path, ...]:
+    """The virtual environments that the set-up of a point made in its checkout."""
+    stamp = read_stamp(point.directory.parent)
+    names = () if stamp is None else _built_files(stamp)
+    return tuple(
+        sorted((point.directory / name).parent for name in names if Path(name).name == "pyvenv.cfg")
+    )
+
+
 def list_touched(place: Path) -> tuple[str, ...]:
     """Files that the set-up of a point made and that are gone or have other content now, sorted.
 
@@ -126,7 +134,6 @@ def _is_kept(name: str) -> bool:
 
 
 def _state(path: Path) -> list[int]:
-    """What tells an untouched file from a touched one without reading it; of a link, its target."""
     try:
         found = path.stat()
     except OSError:
@@ -135,7 +142,6 @@ def _state(path: Path) -> list[int]:
 
 
 def _digest(path: Path) -> str | None:
-    """SHA-256 of a file, through links; None of anything else, such as a nested repository."""
     try:
         return digest_path(path) if path.is_file() else str(path.readlink())
     except OSError:
@@ -156,11 +162,7 @@ def release_reserved() -> None:
 
 @contextmanager
 def hold_point(point: Point | None) -> Iterator[None]:
-    """Keep a point at its commit for the length of a run: others share its set-up, and wait.
-
-    Raises:
-        PointError: Another run has moved it to its own commit in the meantime.
-    """
+    """Keep a point at its commit for the length of a run: others share its set-up, and wait."""
     if point is None or read_stamp(point.directory.parent) is None:
         yield
         return
@@ -196,16 +198,9 @@ def _refuse_moved(point: Point) -> None:
 
 
 def use_point(point: Point) -> FileLock | None:
-    """Enter a point's checkout for a session; hold the lock until the session ends.
+    """Lock a point's checkout for a session; None when `prepare_point` did not make it.
 
-    When no other session is in it, what earlier ones left there is removed first: a product that
-    caches answers in its own folder would otherwise hand them on.
-
-    Returns:
-        The lock; None when the checkout was not made by `prepare_point`.
-
-    Raises:
-        PointError: The checkout is at another commit than the point.
+    What earlier sessions left there is removed when no other one is in it.
     """
     place = point.directory.parent
     if read_stamp(place) is None:

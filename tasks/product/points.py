@@ -29,9 +29,13 @@ from coldrun.tasks.config import ProductConfig
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import ConfigError, PointError, RepositoryError, StorageError
 from coldrun.tasks.lib.git.repository import Repository
-from coldrun.tasks.lib.machine.file_digest import BYTECODE_FOLDER
 from coldrun.tasks.lib.machine.file_locks import hold_lock
-from coldrun.tasks.lib.machine.scratch import refuse_enclosing_repository, remove_folder
+from coldrun.tasks.lib.machine.files import (
+    BYTECODE_FOLDER,
+    refuse_enclosing_repository,
+    remove_folder,
+)
+from coldrun.tasks.lib.machine.sandbox import SandboxChoice, unsandboxed_reason
 from coldrun.tasks.lib.records import Point, Revision
 from coldrun.tasks.product.checkout import (
     fetch_alone,
@@ -43,6 +47,7 @@ from coldrun.tasks.product.checkout import (
     resolve_remote,
     write_worktree_tree,
 )
+from coldrun.tasks.product.evaluation_files import find_evaluation_files
 from coldrun.tasks.product.links import (
     Tie,
     broken_tie,
@@ -97,6 +102,15 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Making:
+    """How points are made."""
+
+    product: ProductConfig
+    config_dir: Path
+    is_sandboxed: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
     """A folder of a point, named by all that decides what may be found in it."""
 
@@ -117,25 +131,16 @@ class _Place:
 
 
 def prepare_point(
-    product: ProductConfig, *, config_dir: Path, scratch: Path, revision: str | None = None
+    product: ProductConfig,
+    *,
+    config_dir: Path,
+    scratch: Path,
+    revision: str | None = None,
+    choice: SandboxChoice = None,
 ) -> Point:
-    """Check out, verify and set up the product at a revision, or find it as an earlier run left it.
+    """Check out, verify and set up the product at a revision, or find it as a run left it.
 
-    Where `setup_key` allows it, the set-up of another commit is taken over; the point then belongs
-    to this process until it prepares another or a run of it ends.
-
-    Args:
-        product: `[product]` of the configuration.
-        config_dir: The folder that relative paths start at.
-        scratch: The scratch folder, outside any repository.
-        revision: A revision, or "worktree"; left out, the configuration's `commit`.
-
-    Raises:
-        RepositoryError: The repository or the revision does not exist.
-        PointError: The commit could not be fetched or verified, or its set-up failed; the message
-            has the end of the output and names the file that holds all of it.
-        UsageError: The scratch folder lies inside a git repository.
-        StorageError: The scratch folder cannot be written.
+    A point whose set-up is shared belongs to this process until it prepares another.
     """
     refuse_enclosing_repository(scratch)
     release_reserved()
@@ -146,8 +151,12 @@ def prepare_point(
         with tempfile.TemporaryDirectory(dir=points, prefix="worktree-") as folder:
             work = Path(folder)
             source = _find_source(product, wanted, config_dir, work / "objects.git")
-            setup = digest_setup(product, config_dir=config_dir)
-            return _prepare(product, source, points, setup, work)
+            is_sandboxed = unsandboxed_reason(choice) is None
+            setup = digest_setup(product, config_dir=config_dir, is_sandboxed=is_sandboxed)
+            making = _Making(
+                product=product, config_dir=config_dir.resolve(), is_sandboxed=is_sandboxed
+            )
+            return _prepare(making, source, points, setup, work)
     except OSError as error:
         raise StorageError(
             f"cannot prepare the product below {points}: {error.strerror or error}; free some "
@@ -155,10 +164,9 @@ def prepare_point(
         ) from error
 
 
-def _prepare(
-    product: ProductConfig, source: _Source, points: Path, setup: str, work: Path
-) -> Point:
+def _prepare(making: _Making, source: _Source, points: Path, setup: str, work: Path) -> Point:
     """The point of a source; `work` is a folder beside the places, for checkouts on their way."""
+    product = making.product
     own = _place(
         points,
         repo=source.repo,
@@ -181,11 +189,11 @@ def _prepare(
         if not notes:
             shared = _place(points, repo=source.repo, setup_key=files, setup=setup)
             with shared.lock():
-                found, notes = _prepare_shared(product, source, shared, work)
+                found, notes = _prepare_shared(making, source, shared, work)
             if found is not None:
                 return found
     with own.lock():
-        return _find(product, source, own) or _prepare_own(product, source, own, notes)
+        return _find(product, source, own) or _prepare_own(making, source, own, notes)
 
 
 def _place(points: Path, **identity: Any) -> _Place:
@@ -261,9 +269,7 @@ def _is_sound(place: _Place, stamp: Mapping[str, Any]) -> bool:
     return not problems and not list_touched(place.path)
 
 
-def _prepare_own(
-    product: ProductConfig, source: _Source, place: _Place, notes: tuple[str, ...]
-) -> Point:
+def _prepare_own(making: _Making, source: _Source, place: _Place, notes: tuple[str, ...]) -> Point:
     """Set a point up for itself; the caller holds the lock of its place."""
     with claim_point(place.path) as is_free:
         if not is_free:
@@ -271,26 +277,26 @@ def _prepare_own(
                 f"the checkout {place.checkout} was changed while another run uses it; wait for "
                 "that run to end and start again"
             )
-        stamp = _make(product, source, place, notes=notes)
+        stamp = _make(making, source, place, notes=notes)
     return _point(source, place, stamp, notes)
 
 
 def _prepare_shared(
-    product: ProductConfig, source: _Source, place: _Place, work: Path
+    making: _Making, source: _Source, place: _Place, work: Path
 ) -> tuple[Point | None, tuple[str, ...]]:
     """The point with a set-up that it shares; None, with notes, when it needs one of its own.
 
     The caller holds the lock of the place. Nobody waits while another run measures another commit
     there: a set-up of its own is as good.
     """
-    found = _find(product, source, place)
+    found = _find(making.product, source, place)
     if found is None:
         with claim_point(place.path) as is_free:
             if not is_free:
                 return None, ()
             stamp = read_stamp(place.path)
             if stamp is None or not _is_sound(place, stamp):
-                stamp = _make(product, source, place, is_shared=True)
+                stamp = _make(making, source, place, is_shared=True)
             else:
                 why = broken_tie(stamp["ties"], source.repository, source.commit)
                 if why is not None:
@@ -298,7 +304,7 @@ def _prepare_shared(
                 if not _has_room(stamp, source):
                     return None, ()
                 stamp = _move(source, place, stamp, work) or _make(
-                    product, source, place, is_shared=True
+                    making, source, place, is_shared=True
                 )
             found = _point(source, place, stamp, ())
     reserve_point(place.path)
@@ -326,11 +332,7 @@ def _has_room(stamp: Mapping[str, Any], source: _Source) -> bool:
 def _move(
     source: _Source, place: _Place, stamp: Mapping[str, Any], work: Path
 ) -> dict[str, Any] | None:
-    """Put another commit below the set-up of a place; None when the output could not be moved.
-
-    The new checkout is made and verified apart. From then on, until its stamp is written, the place
-    does not count.
-    """
+    """Until the new stamp is written, the place does not count."""
     found = _check_out(source, work / "next")
     sweep_all(place.path, stamp)
     (place.path / "point.json").unlink()
@@ -361,7 +363,7 @@ def _move(
 
 
 def _make(
-    product: ProductConfig,
+    making: _Making,
     source: _Source,
     place: _Place,
     *,
@@ -373,12 +375,24 @@ def _make(
     Returns:
         The stamp.
     """
+    product = making.product
     place.path.with_suffix(".use").touch()
     remove_folder(place.path)
     place.path.mkdir()
     found = _check_out(source, place.checkout)
     before = repository_state(place.checkout)
-    set_up(product, place.checkout, place.log, found.commit)
+    hidden: tuple[str, ...] = ()
+    if product.setup and making.is_sandboxed:
+        fresh = Point(repo="", directory=place.checkout, commit=found.commit, tree=found.tree)
+        hidden = find_evaluation_files(fresh, config_dir=making.config_dir)
+    set_up(
+        product,
+        place.checkout,
+        place.log,
+        found.commit,
+        is_sandboxed=making.is_sandboxed,
+        hidden=hidden,
+    )
     changed_repository = repository_state(place.checkout) != before
     problems = inspect_checkout(place.checkout, found.commit, found.tree)
     if problems:
@@ -454,11 +468,7 @@ def _write_stamp(place: _Place, stamp: dict[str, Any]) -> dict[str, Any]:
 
 
 def prune_points(scratch: Path, *, unused_for_seconds: float = 0.0) -> tuple[str, ...]:
-    """Remove checkouts that no session uses and that were not asked for within a time.
-
-    Returns:
-        The removed folders, sorted, relative to `scratch`.
-    """
+    """Remove checkouts that were not used for a time; gives their names relative to `scratch`."""
     points = scratch.resolve() / "points"
     removed = []
     now = time.time()

@@ -8,23 +8,25 @@ import threading
 import time
 from pathlib import Path
 
+import psutil
 import pytest
 
 from coldrun.tasks.lib.errors import ConfigError, PointError, RepositoryError, UsageError
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.product.point_use import list_additions, use_point
 from coldrun.tasks.product.points import prune_points
-from tests.sessions import Lab, is_gone, serve_repositories
+from tests.sessions import Lab, serve_repositories
 
 COUNTING = ("sh", "-c", 'echo run >> "$COUNT_FILE"; mkdir -p .venv; echo ok > .venv/ready')
 
 
 @pytest.fixture
 def counted(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that the set-up appends a line to, each time it runs."""
+    """A file in the caches of set-ups, to which each appends a line."""
     lab.commit_files("product", {"tool.py": "1", ".gitignore": ".venv/\n"}, "first")
     lab.commit_files("product", {"tool.py": "2"}, "second")
-    path = lab.root / "count"
+    path = lab.scratch / "caches" / "count"
+    path.parent.mkdir(parents=True)
     path.touch()
     monkeypatch.setenv("COUNT_FILE", str(path))
     return path
@@ -91,8 +93,14 @@ def test_set_up_that_fails_tells_its_end_and_is_tried_again(lab: Lab, counted: P
 def test_set_up_that_hangs_is_ended_with_its_children(lab: Lab, counted: Path) -> None:
     """A set-up has its own limit, and nothing of it runs on."""
     with pytest.raises(PointError, match=r"not finished after 0\.5 s") as caught:
-        lab.point(setup=("sh", "-c", "sleep 60 & echo $!; wait"), setup_timeout_seconds=0.5)
-    assert is_gone(int(str(caught.value).rpartition("\n")[2]))
+        lab.point(setup=("sh", "-c", "sleep 61.25 & echo $!; wait"), setup_timeout_seconds=0.5)
+    assert "not finished" in str(caught.value)
+    deadline = time.monotonic() + 5
+    while any(
+        each.info["cmdline"] == ["sleep", "61.25"] for each in psutil.process_iter(["cmdline"])
+    ):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
 
 
 def test_set_up_that_changes_tracked_files_is_refused(lab: Lab, counted: Path) -> None:

@@ -37,7 +37,8 @@ class Product:
 
     def __init__(self, lab: Lab) -> None:
         self.lab = lab
-        self.count_file = lab.root / "count"
+        self.count_file = lab.scratch / "caches" / "count"
+        self.count_file.parent.mkdir(parents=True, exist_ok=True)
         self.count_file.touch()
         self.setup = INSTALL
 
