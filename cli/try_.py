@@ -140,7 +140,7 @@ def command(
         if isinstance(arm, ServerArm):
             most = f"{arm.startup_timeout_seconds:g} s at most"
             outputs.notes.print(f"starting {arm.name} to see its tools: {most}", soft_wrap=True)
-            check_server(arm)
+            check_server(arm, scratch)
     announce_clone(place, scratch)
     repository = open_source(
         place, relative_to=Path.cwd(), scratch=scratch, wanted=(head,), is_fresh=True
@@ -194,7 +194,7 @@ def _call_flow(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -
 def _run_here(config_path: Path, warehouse: Path, scratch: Path, run_id: str) -> None:
     from coldrun.tasks.freeze.write_panel import freeze_mined
     from coldrun.tasks.judge.land_judgement import run_here
-    from coldrun.tasks.mine.mined_file import mine_to_file
+    from coldrun.tasks.mine.mine_panel import mine_to_file
     from coldrun.tasks.run.prepare import load_evaluation
     from coldrun.tasks.run.run_lifecycle import RunRequest
 
@@ -217,7 +217,7 @@ size = {size}
 
 def _write_config(folder: Path, name: str, text: str) -> Path:
     from coldrun.tasks.lib.errors import StorageError
-    from coldrun.tasks.lib.machine.atomic_write import write_whole
+    from coldrun.tasks.lib.machine.files import write_whole
 
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,7 +15,8 @@ from typing import Any, Final
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.config import ServerArm, names_the_question
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.machine.files import session_search_path
+from coldrun.tasks.lib.machine.sandbox import sandbox_problem
 from coldrun.tasks.lib.records import NULL_NAMES
 
 Table = dict[str, Any]
@@ -84,7 +85,9 @@ def read_arms(given: GivenTools) -> tuple[Table, ...]:
         *(("--mcp", text) for text in given.servers),
     ]:
         name, argv = _read_command(option, text)
-        start = {"argv": argv, "cwd": "{corpus}", **_package_settings(argv)}
+        named, settings = argv, _package_settings(argv)
+        argv = settings.pop("argv", argv)
+        start = {"argv": argv, "cwd": "{corpus}", **settings}
         if option == "--arm":
             own = {"kind": "command", "mode": "per-task", **start}
         else:
@@ -92,12 +95,12 @@ def read_arms(given: GivenTools) -> tuple[Table, ...]:
             own |= {"tool": given.tool or "", "arguments": _read_arguments(given.arguments)}
         taken = {*NULL_NAMES, *(table["name"] for table in (*BUILTIN, *tables))}
         tables.append(
-            {"name": name or _free_name(argv, taken), "role": "candidate", **own, **reading}
+            {"name": name or _free_name(named, taken), "role": "candidate", **own, **reading}
         )
     return (*BUILTIN, *tables) if tables else ()
 
 
-def check_server(arm: ServerArm) -> None:
+def check_server(arm: ServerArm, scratch: Path) -> None:
     """Start a server, and see that it has the tool and that the tool takes the arguments."""
     from coldrun.tasks.arms.mcp.mcp_connection import ServerError
     from coldrun.tasks.arms.mcp.mcp_stdio import list_tools
@@ -105,7 +108,7 @@ def check_server(arm: ServerArm) -> None:
     if not isinstance(arm, McpArm):
         return
     try:
-        tools = list_tools(arm)
+        tools = list_tools(arm, scratch=scratch)
     except ServerError as error:
         raise UsageError(f"--mcp {shlex.join(arm.argv)!r} does not start: {error}") from None
     check_tool(arm, tools)
@@ -242,7 +245,33 @@ def _free_name(argv: Sequence[str], taken: set[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
+def _read_package(argv: Sequence[str]) -> Table:
+    """`uvx NAME==X …` and `npx -y NAME@X …` as a package and its program; else nothing."""
+    runner, words = Path(argv[0]).name, list(argv[1:])
+    if runner == "npx":
+        words = [word for word in words if word not in ("-y", "--yes")]
+        spec = words[0] if words else ""
+        found = re.fullmatch(r"(@?[\w./-]+?)(@[\w.+-]+)?", spec)
+        if found is None or spec.startswith("-"):
+            return {}
+        program = found[1].rpartition("/")[2]
+        return {"package": f"npm:{spec}", "argv": [program, *words[1:]]}
+    if runner == "uvx":
+        spec = words[1] if words[:1] == ["--from"] and len(words) > 2 else words[0] if words else ""
+        found = re.fullmatch(r"([A-Za-z0-9][\w.-]*)(==[\w.+!-]+)?", spec)
+        if found is None:
+            return {}
+        argv = words[2:] if words[0] == "--from" else [found[1], *words[1:]]
+        return {"package": f"pypi:{spec}", "argv": argv}
+    return {}
+
+
 def _package_settings(argv: Sequence[str]) -> Table:
+    """How a program that downloads what it runs is run: installed once where that is possible,
+    else outside of the sandbox, with the caches and settings of the user."""
+    package = _read_package(argv) if sandbox_problem() is None else {}
+    if package:
+        return package
     prefixes = RUNNERS.get(Path(argv[0]).name)
     if prefixes is None:
         return {}
@@ -256,6 +285,7 @@ def _package_settings(argv: Sequence[str]) -> Table:
     return {
         **({"env": sorted(env)} if env else {}),
         **({"set_env": set_env} if set_env else {}),
+        "sandbox": False,
     }
 
 

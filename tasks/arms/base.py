@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from coldrun.tasks.config import ArmConfig
 from coldrun.tasks.lib.records import AnswerKind, Point, Question, Reply, SessionEnd, SessionStart
+
+if TYPE_CHECKING:
+    from coldrun.tasks.arms.artifacts import View
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +40,9 @@ class Corpus:
 class SessionContext:
     """All that decides how a session is opened. `config_dir` resolves the arm's relative paths.
 
+    `view` is what it can reach; left out, what the arm declares, in the sandbox where one can be
+    made. With `is_knocked_out` the product's checkout is an empty folder.
+
     A start may take minutes. `on_starting`, if given, is called before it with a function that ends
     it from any thread; the session then opens all the same, and its answers are `infra`.
     """
@@ -52,6 +58,8 @@ class SessionContext:
     scratch: Path
     run_id: str
     on_starting: Callable[[Callable[[], None]], None] | None = None
+    view: View | None = None
+    is_knocked_out: bool = False
 
 
 class Session(Protocol):

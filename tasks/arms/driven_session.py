@@ -6,6 +6,7 @@ what is an answer. What differs between the kinds of arms is a `Driver`.
 
 from __future__ import annotations
 
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -13,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
-from coldrun.tasks.arms.answer_text import MalformedError
+from coldrun.tasks.arms.answer_text import MalformedError, shorten
 from coldrun.tasks.arms.base import Corpus, CorpusTree, SessionContext
 from coldrun.tasks.arms.driver import ENDED, Driver, StartError
 from coldrun.tasks.arms.failures import find_failure
@@ -27,6 +28,13 @@ from coldrun.tasks.lib.records import Attempt, Question, Reply, SessionEnd, Sess
 
 LEAVE_SECONDS = 2.0
 """How long what answers may take to leave by itself at the end."""
+
+NOT_SHOWN = re.compile(
+    r"no such file|not found|no module named|cannot find|permission denied|read-only file"
+    r"|network|resolv|connect",
+    re.IGNORECASE,
+)
+"""Words of a program that misses something, which the sandbox may not show."""
 
 MAX_FAILED_STARTS = 3
 """After this many failed starts in a row, nothing is started again."""
@@ -182,6 +190,7 @@ class DrivenSession:
         began = time.monotonic()
         self._starts += 1
         self._failure = None
+        log_start = self.workspace.log_size()
         start = SessionStart()
         try:
             start = self.driver.start()
@@ -189,7 +198,8 @@ class DrivenSession:
             self._is_up = True
             self._degraded = start.degraded
         except StartError as error:
-            self._failure = f"the session did not start: {error}"
+            said = self.workspace.read_log(since=log_start) or ""
+            self._failure = f"the session did not start: {error}{self._explain(said)}"
             self._failed_starts += 1
             self.driver.end()
         seconds = time.monotonic() - began
@@ -200,6 +210,14 @@ class DrivenSession:
             indexing_seconds=indexing,
             corpus_dir=self.workspace.corpus_dir,
         )
+
+    def _explain(self, said: str) -> str:
+        """The last line that a session logged, and what the sandbox may have to do with it."""
+        last = shorten(said.splitlines()[-1]) if said else ""
+        words = f"; it said {last}" if last else ""
+        if self.workspace.view.is_sandboxed and NOT_SHOWN.search(said):
+            words += " (the sandbox shows only what `files`, `binaries` and `env` declare)"
+        return words
 
     def _end_driver(self, *, grace_seconds: float = 0.0) -> None:
         self.driver.end(grace_seconds=grace_seconds)

@@ -82,7 +82,7 @@ def test_try_asks_given_tools_and_its_configuration_repeats_the_run(
     done = lab.coldrun(
         *("try", repository.path, "--tasks", str(TASKS), "--json", "report.json"),
         *("--arm", "python3 search.py {query}", "--arm", "odd=python3 search.py {query} 9|{}"),
-        *("--mcp", "{python} server.py", "--tool", "find"),
+        *("--mcp", f"{sys.executable} server.py", "--tool", "find"),
         *("--argument", "question={query}", "--argument", "limit=3"),
         cwd=here,
     )
@@ -151,7 +151,7 @@ def test_words_that_name_files_become_absolute(here: Path) -> None:
 def test_package_runner_gets_its_caches_and_certificates(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A session has a fresh HOME; without them it would download the package anew."""
+    """An exact package is installed once; what else a runner runs needs the user's caches."""
     npx = here / "npx"
     npx.write_text("#!/bin/sh\n", encoding="utf-8")
     npx.chmod(0o755)
@@ -168,8 +168,14 @@ def test_package_runner_gets_its_caches_and_certificates(
         items="$.results[*].file",
     )
     assert arm["name"] == "code-search"
-    assert arm["env"] == ["REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"]
-    assert arm["set_env"] == {"npm_config_cache": str(here / ".npm")}
+    assert (arm["package"], arm["argv"]) == (
+        "npm:@org/code-search@1.2",
+        ["code-search", "{corpus}"],
+    )
+    (other,) = arms_of(servers=(f"{npx} --node-options=x code-search",), tool="search")
+    assert other["sandbox"] is False
+    assert other["env"] == ["REQUESTS_CA_BUNDLE", "SSL_CERT_DIR", "SSL_CERT_FILE"]
+    assert other["set_env"] == {"npm_config_cache": str(here / ".npm")}
     assert arm["arguments"] == {
         "query": "{query}",
         "limit": 20,
@@ -235,19 +241,19 @@ def test_argument_that_is_null_is_refused() -> None:
 
 
 @pytest.mark.usefixtures("here")
-def test_server_says_which_tools_it_has() -> None:
+def test_server_says_which_tools_it_has(here: Path) -> None:
     """And what they take, so that the next try is right."""
-    done = CliRunner().invoke(main, ["try", "none", "--mcp", "{python} server.py"])
+    done = CliRunner().invoke(main, ["try", "none", "--mcp", f"{sys.executable} server.py"])
     assert done.exit_code == 2, done.output
     told = (
         "--mcp needs --tool NAME; with what they need, the server has: find(question, limit), reset"
     )
     assert told in done.stderr.splitlines()[-1]
 
-    tables = read_arms(GivenTools(servers=("{python} server.py",), tool="find"))
+    tables = read_arms(GivenTools(servers=(f"{sys.executable} server.py",), tool="find"))
     arm = parse_config({"panel": PANEL, "arm": tables}).arms[-1]
     assert isinstance(arm, McpArm)
-    tools = list_tools(arm)
+    tools = list_tools(arm, scratch=here.parent / "scratch")
     for changes, message in (
         ({"tool": "fin"}, "there is no tool 'fin'"),
         ({}, r"'find' has no argument 'query'; it takes question\*, limit\*"),

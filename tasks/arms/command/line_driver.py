@@ -70,7 +70,7 @@ class LineDriver(Driver[CommandArm]):
     def _greet(self, deadline: float) -> SessionStart:
         workspace = self.workspace
         child = spawn_child(
-            [fill_text(text, workspace.values) for text in self.arm.argv],
+            workspace.command([fill_text(text, workspace.values) for text in self.arm.argv]),
             cwd=workspace.cwd,
             env=workspace.environment,
             log=workspace.log,

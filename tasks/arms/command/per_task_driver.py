@@ -54,7 +54,7 @@ class PerTaskDriver(Driver[CommandArm]):
             "k": str(question.k),
         }
         child = spawn_child(
-            [fill_text(text, values) for text in self.arm.argv],
+            self.workspace.command([fill_text(text, values) for text in self.arm.argv]),
             cwd=self.workspace.cwd,
             env=self.workspace.environment,
             log=self.workspace.log,

@@ -24,6 +24,8 @@ from mcp.shared.message import SessionMessage
 from mcp.types import CallToolResult, Implementation, ListRootsResult, Root
 from pydantic import FileUrl
 
+from coldrun.tasks.lib.library_logs import log_to
+
 CALL_ERRORS = (
     McpError,
     RuntimeError,
@@ -96,6 +98,7 @@ class ServerConnection:
 
     transport: Transport
     root: str | None = None
+    log: Path | None = None
     _loop: asyncio.AbstractEventLoop | None = None
     _session: ClientSession | None = None
     _stop: asyncio.Event | None = None
@@ -177,6 +180,7 @@ class ServerConnection:
         self.transport.kill()
 
     def _run(self, ready: concurrent.futures.Future[ServerGreeting]) -> None:
+        log_to(self.log)
         try:
             asyncio.run(self._live(ready))
         finally:

@@ -6,6 +6,7 @@ import re
 import threading
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from mcp.types import CallToolResult, TextContent
 
@@ -48,7 +49,9 @@ class McpDriver(Driver[McpArm]):
         """Start the server, and prepare it."""
         try:
             server = ServerConnection(
-                transport=self._open_transport(), root=self.workspace.corpus_dir
+                transport=self._open_transport(),
+                root=self.workspace.corpus_dir,
+                log=self.workspace.log,
             )
             self._server = server
             self.hold(server)
@@ -63,6 +66,8 @@ class McpDriver(Driver[McpArm]):
                 self._prepare(server, call)
         except ServerError as error:
             raise StartError(str(error)) from None
+        except OSError as error:
+            raise StartError(f"{self.arm.argv[0]!r} cannot be started: {error}") from None
         return SessionStart(name=self.name, indexing_seconds=time.monotonic() - began)
 
     def _open_transport(self) -> Transport:
@@ -70,7 +75,7 @@ class McpDriver(Driver[McpArm]):
         arm, workspace = self.arm, self.workspace
         if arm.url is None or self._settings is None:
             return StdioTransport(
-                argv=[fill_text(text, workspace.values) for text in arm.argv],
+                argv=workspace.command([fill_text(text, workspace.values) for text in arm.argv]),
                 cwd=workspace.cwd,
                 environment=workspace.environment,
                 log=workspace.log,
@@ -80,7 +85,7 @@ class McpDriver(Driver[McpArm]):
         port = "" if server is None else str(server.port)
         return HttpTransport(
             url=arm.url.replace("{port}", port),
-            settings=self._settings,
+            settings=replace(self._settings, relay=None if server is None else server.relay),
             max_bytes=arm.max_output_bytes,
             server=server,
         )

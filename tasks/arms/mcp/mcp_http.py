@@ -102,6 +102,8 @@ class HttpTransport:
         finally:
             self._is_open = False
             if self.server is not None:
+                if self._fault not in (None, ENDED):
+                    self.server.wait_briefly()
                 self.server.end()
 
     def _arm(self, scope: anyio.CancelScope) -> None:

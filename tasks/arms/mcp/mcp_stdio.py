@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import sys
-import tempfile
 import threading
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -24,11 +22,13 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
+from coldrun.tasks.arms.base import Corpus, SessionContext
 from coldrun.tasks.arms.mcp.mcp_connection import ServerConnection, ServerError, Streams
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.arms.templates import fill_text
-from coldrun.tasks.arms.workspace.isolation import PRIVATE_FOLDERS, session_environment
-from coldrun.tasks.lib.machine.child_process import describe_exit, end_strays, kill_group
+from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, open_workspace
+from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
+from coldrun.tasks.lib.machine.sandbox import Mount
 
 DRAIN_SECONDS = 0.2
 
@@ -198,7 +198,7 @@ async def _drain(process: asyncio.subprocess.Process) -> None:
                 pass
 
 
-def list_tools(arm: McpArm) -> Mapping[str, Mapping[str, Any]]:
+def list_tools(arm: McpArm, *, scratch: Path) -> Mapping[str, Mapping[str, Any]]:
     """The tools that a server over stdio has, each with the JSON schema of its arguments.
 
     The server is started as in a session, with an empty folder in place of the corpus, and ended.
@@ -206,28 +206,45 @@ def list_tools(arm: McpArm) -> Mapping[str, Mapping[str, Any]]:
     Raises:
         ServerError: It did not start; the text ends with the last that it logged.
     """
-    with tempfile.TemporaryDirectory(prefix="coldrun-") as name:
-        root = Path(name).resolve()
-        for folder in {"corpus", *PRIVATE_FOLDERS.values()}:
-            (root / folder).mkdir()
-        values = {"corpus": str(root / "corpus"), "python": sys.executable}
-        log = root / "stderr.log"
+    context = SessionContext(
+        arm=arm,
+        corpus=Corpus(trees={}),
+        answer="ranking",
+        k=1,
+        seed=0,
+        trial=0,
+        point=None,
+        config_dir=scratch,
+        scratch=scratch,
+        run_id="tools",
+    )
+    workspace = open_workspace(context, arm)
+    corpus = workspace.root / "corpus"
+    corpus.mkdir()
+    mounts = (*workspace.mounts, Mount(path=str(corpus), kind="write"))
+    workspace = replace(workspace, cwd=corpus, mounts=mounts)
+    values = {**workspace.values, "corpus": str(corpus)}
+    try:
         server = ServerConnection(
             transport=StdioTransport(
-                argv=[fill_text(word, values) for word in arm.argv],
-                cwd=root / "corpus",
-                environment=session_environment(arm, root),
-                log=log,
+                argv=workspace.command([fill_text(word, values) for word in arm.argv]),
+                cwd=corpus,
+                environment=workspace.environment,
+                log=workspace.log,
                 max_line_bytes=arm.max_output_bytes,
             ),
-            root=values["corpus"],
+            root=str(corpus),
+            log=workspace.log,
         )
         try:
             return server.open(timeout_seconds=arm.startup_timeout_seconds).tools
         except ServerError as error:
-            said = " ".join(log.read_text("utf-8", "replace").split()) if log.exists() else ""
+            said = " ".join((workspace.read_log(limit=LOG_TAIL_BYTES) or "").split())
             reason = str(error)[:SAID]
             raise ServerError(f"{reason}; it said …{said[-SAID:]}" if said else reason) from None
         finally:
             server.close()
-            end_strays(root / "home")
+    except OSError as error:
+        raise ServerError(f"{arm.argv[0]!r} cannot be started: {error}") from None
+    finally:
+        workspace.finish()

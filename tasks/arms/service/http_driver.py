@@ -35,6 +35,8 @@ class EndpointDriver(Driver[Arm]):
         """Start the server, if there is one to start."""
         if self.arm.argv:
             self._server = start_server(self)
+            settings = self._exchanger.settings
+            self._exchanger.settings = replace(settings, relay=self._server.relay)
         return SessionStart()
 
     def check(self) -> None:

@@ -24,12 +24,14 @@ SHORTEST_SECRET = 6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """What requests to an endpoint are made with. `secrets` are values to keep out of records."""
+    """What requests to an endpoint are made with. `secrets` are values to keep out of records;
+    `relay` is the socket through which a server in the sandbox is reached."""
 
     headers: httpx.Headers
     proxy: str | None
     certificates: ssl.SSLContext
     secrets: tuple[str, ...]
+    relay: str | None = None
 
     def transport(self) -> httpx.AsyncHTTPTransport:
         """A transport that keeps no connection for the next question: the endpoint may close an
@@ -38,6 +40,7 @@ class HttpSettings:
             verify=self.certificates,
             trust_env=False,
             proxy=self.proxy,
+            uds=self.relay,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
 

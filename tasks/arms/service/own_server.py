@@ -1,21 +1,27 @@
-"""A server that coldrun starts itself and that listens on a port of this machine."""
+"""A server that coldrun starts itself, and that listens on a port of this machine, or on one of its
+own in the sandbox, which a relay leads to."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import socket
 import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from coldrun.tasks.arms.driver import Driver, StartError
 from coldrun.tasks.arms.templates import fill_text
-from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
+from coldrun.tasks.arms.workspace.isolation import PRIVATE_FOLDERS
+from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group, start_process
 
+RELAY = "relay"
+RELAY_PROGRAM = (Path(__file__).parent / "relay_program.py").read_text("utf-8")
 POLL_SECONDS = 0.05
 DEATH_SECONDS = 0.2
 
@@ -26,6 +32,7 @@ class ListeningServer:
 
     process: subprocess.Popen[bytes]
     port: int
+    relay_folder: int | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_gone: bool = False
 
@@ -33,6 +40,14 @@ class ListeningServer:
     def is_alive(self) -> bool:
         """Whether it still runs."""
         return self.process.poll() is None
+
+    @property
+    def relay(self) -> str | None:
+        """The socket that leads to the port; None where the port is this machine's.
+
+        It goes by an open folder, since the names of sockets are short.
+        """
+        return None if self.relay_folder is None else f"/proc/self/fd/{self.relay_folder}/{RELAY}"
 
     def describe_end(self) -> str:
         """How it ended, in words."""
@@ -72,8 +87,13 @@ class ListeningServer:
             self.process.wait(timeout=10)
         with self._lock:
             self._is_gone = True
+            folder, self.relay_folder = self.relay_folder, None
+        if folder is not None:
+            os.close(folder)
 
     def _listens(self) -> bool:
+        if self.relay is not None:
+            return Path(self.relay).exists()
         with contextlib.suppress(psutil.Error):
             first = psutil.Process(self.process.pid)
             for process in (first, *first.children(recursive=True)):
@@ -103,23 +123,33 @@ def start_server(driver: Driver[Any]) -> ListeningServer:
         StartError: It cannot be started, ended, or does not listen in time. It is gone then.
     """
     arm, workspace = driver.arm, driver.workspace
+    folder: int | None = None
     deadline = time.monotonic() + arm.startup_timeout_seconds
     port = find_free_port()
     values = {**workspace.values, "port": str(port)}
+    argv = [fill_text(text, values) for text in arm.argv]
     try:
+        if workspace.view.is_sandboxed:
+            place = workspace.root / PRIVATE_FOLDERS["XDG_RUNTIME_DIR"]
+            (place / RELAY).unlink(missing_ok=True)
+            argv[0] = workspace.find_program(argv[0])
+            folder = os.open(place, os.O_RDONLY)
+            relay = (workspace.view.python, "-I", "-c", RELAY_PROGRAM, str(place / RELAY))
+            argv = [*relay, str(port), *argv]
         with workspace.log.open("ab") as output:
-            process = subprocess.Popen(
-                [fill_text(text, values) for text in arm.argv],
+            process = start_process(
+                workspace.command(argv),
                 cwd=workspace.cwd,
                 env=dict(workspace.environment),
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                start_new_session=True,
             )
     except (OSError, ValueError) as error:
+        if folder is not None:
+            os.close(folder)
         raise StartError(f"{arm.argv[0]!r} cannot be started: {error}") from None
-    server = ListeningServer(process, port)
+    server = ListeningServer(process, port, folder)
     driver.hold(server)
     try:
         server.wait_until_ready(deadline=deadline)

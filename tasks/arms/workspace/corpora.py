@@ -22,7 +22,7 @@ from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.tree_export import export_tree
 from coldrun.tasks.lib.machine.file_locks import hold_lock
-from coldrun.tasks.lib.machine.scratch import remove_folder
+from coldrun.tasks.lib.machine.files import remove_folder
 
 FIXED_TIME_SECONDS = 1_000_000_000
 """Modification time of every corpus file, so that no tool sees when its copy was made."""

@@ -1,21 +1,22 @@
 """The private world of one session: fresh folders, a minimal environment, its own corpus copy.
 
-This isolates honest tools from each other and from later commits. It is not a sandbox: a
-program that looks for files outside the folders it was given will find them.
+In the sandbox a session sees nothing else. Without it, honest tools are kept apart from each other
+and from later commits, and a program that looks for files elsewhere finds them.
 """
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import secrets
+import shlex
 import shutil
-import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from coldrun.tasks.arms.artifacts import declared_files
+from coldrun.tasks.arms.artifacts import View, declared_files, view_arm
 from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.workspace.corpora import (
     CorpusCopy,
@@ -26,10 +27,13 @@ from coldrun.tasks.arms.workspace.corpora import (
 from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.lib.errors import StorageError
 from coldrun.tasks.lib.machine.child_process import end_strays
-from coldrun.tasks.lib.machine.file_digest import BYTECODE_FOLDER
 from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
-from coldrun.tasks.lib.machine.scratch import refuse_enclosing_repository, remove_folder
-from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.machine.files import (
+    BYTECODE_FOLDER,
+    refuse_enclosing_repository,
+    remove_folder,
+)
+from coldrun.tasks.lib.machine.sandbox import SEARCH_PATH, Mount, wrap_command
 from coldrun.tasks.lib.records import Point, SessionEnd
 from coldrun.tasks.product.point_use import describe_use, use_point
 
@@ -68,6 +72,40 @@ class Workspace:
     values: Mapping[str, str]
     point: Point | None
     locks: tuple[FileLock, ...]
+    view: View
+    mounts: tuple[Mount, ...] = ()
+    devices: tuple[str, ...] = ()
+    has_network: bool = False
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        """The command line that starts a program of the session, in the sandbox if it has one.
+
+        Raises:
+            FileNotFoundError: The sandbox does not show the program.
+        """
+        if not self.view.is_sandboxed:
+            return list(argv)
+        return wrap_command(
+            [self.find_program(argv[0]), *argv[1:]],
+            self.mounts,
+            cwd=self.cwd,
+            has_network=self.has_network,
+            devices=self.devices,
+        )
+
+    def find_program(self, name: str) -> str:
+        """Where a program of a sandboxed session lies.
+
+        Raises:
+            FileNotFoundError: The sandbox does not show it.
+        """
+        if name in self.view.programs:
+            return self.view.programs[name]
+        is_path = "/" in name
+        found = (self.cwd / name).exists() if is_path else shutil.which(name, path=SEARCH_PATH)
+        if not found:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return name
 
     @property
     def corpus_dir(self) -> str | None:
@@ -113,7 +151,7 @@ class Workspace:
             invalid, warnings = describe_drift(
                 inspect_copy(self.corpus), allowed_writes=allowed_writes
             )
-        if self.point is not None:
+        if self.point is not None and not self.view.is_sandboxed:
             changed, added = describe_use(self.point)
             invalid, warnings = (*invalid, *changed), (*warnings, *added)
         if strays:
@@ -154,16 +192,29 @@ def open_workspace(
         cwd = mirror if context.point is None else context.point.directory.resolve()
         if arm.cwd is not None and corpus is not None:
             cwd = corpus.directory
+        view = context.view or view_arm(
+            arm,
+            config_dir=context.config_dir,
+            point=context.point,
+            choice=None,
+            scratch=context.scratch,
+        )
+        if view.is_sandboxed:
+            _place_programs(view, root / "bin")
         return Workspace(
             root=root,
             cwd=cwd,
-            environment=session_environment(arm, root),
+            environment=session_environment(arm, root, view),
             corpus=corpus,
+            view=view,
+            mounts=_session_mounts(context, view, root) if view.is_sandboxed else (),
+            devices=arm.devices,
+            has_network=arm.network,
             values={
                 "corpus": "" if corpus is None else str(corpus.directory),
                 "adapter": "" if arm.adapter is None else os.path.normpath(mirror / arm.adapter),
                 "files": str(mirror),
-                "python": sys.executable,
+                "python": view.python,
                 "k": str(context.k),
                 "seed": str(context.seed),
             },
@@ -180,6 +231,48 @@ def open_workspace(
                 "space, or choose another scratch folder with --scratch"
             ) from error
         raise
+
+
+def _place_programs(view: View, folder: Path) -> None:
+    """A folder for the PATH in which the declared programs have their names."""
+    folder.mkdir()
+    for name, place in view.programs.items():
+        if "/" not in name:
+            script = folder / name
+            script.write_text(f'#!/bin/sh\nexec {shlex.quote(place)} "$@"\n')
+            script.chmod(0o755)
+
+
+def _session_mounts(context: SessionContext, view: View, root: Path) -> tuple[Mount, ...]:
+    """All that a session sees: its own folders, the product, and what was declared."""
+    own = [root / folder for folder in ("files", "corpus", *PRIVATE_FOLDERS.values())]
+    mounts = [Mount(path=str(path), kind="write") for path in dict.fromkeys(own) if path.exists()]
+    mounts += [Mount(path=str(root / "bin")), *view.mounts]
+    point = context.point
+    if point is None:
+        return tuple(mounts)
+    checkout = point.directory.resolve()
+    if context.is_knocked_out:
+        return (*mounts, Mount(path=str(checkout), kind="empty"))
+    mounts.append(Mount(path=str(checkout), kind="scratch"))
+    if view.hidden:
+        mounts += hide_files(checkout, point.commit, view.hidden, root / "hidden")
+    return tuple(mounts)
+
+
+def hide_files(checkout: Path, commit: str, names: Sequence[str], place: Path) -> list[Mount]:
+    """Mounts that empty some files of a checkout, and leave of its repository the name of `HEAD`.
+
+    `place` is made for what is shown instead.
+    """
+    for folder in ("git/objects", "git/refs"):
+        (place / folder).mkdir(parents=True)
+    (place / "git" / "HEAD").write_text(f"{commit}\n")
+    (place / "empty").touch()
+    return [
+        Mount(path=str(checkout / ".git"), source=str(place / "git")),
+        *(Mount(path=str(checkout / name), source=str(place / "empty")) for name in names),
+    ]
 
 
 def _release(locks: Iterable[FileLock]) -> None:
@@ -217,15 +310,16 @@ def _inject_files(context: SessionContext, arm: ProcessArm, target: Path) -> Pat
     return mirror
 
 
-def session_environment(arm: ProcessArm, root: Path) -> dict[str, str]:
+def session_environment(arm: ProcessArm, root: Path, view: View) -> dict[str, str]:
     """The whole environment of a session's processes: nothing else is passed on.
 
-    PATH is the user's, less the folder of coldrun's own virtual environment and less relative
-    entries; `env` passes declared variables on and `set_env` sets them. Git searches for no
-    repository above the session's folder and reads no configuration of the user's.
+    In the sandbox PATH is the system's, behind the declared programs; else it is the user's, less
+    relative entries and coldrun's own virtual environment. `env` passes declared variables on and
+    `set_env` sets them. Git searches for no repository above the session's folder and reads no
+    configuration of the user's.
     """
     environment = {
-        "PATH": session_search_path(),
+        "PATH": f"{root / 'bin'}:{view.search_path}" if view.is_sandboxed else view.search_path,
         "LANG": "C.UTF-8",
         "GIT_CEILING_DIRECTORIES": str(root),
         "GIT_CONFIG_NOSYSTEM": "1",

@@ -86,7 +86,7 @@ def test_timeout_ends_grandchildren(lab: Lab) -> None:
         "child = subprocess.Popen(['sleep', '60'])\n"
         "print(child.pid, file=sys.stderr, flush=True)\ntime.sleep(60)\n"
     )
-    session = open_script(lab, body, timeout_seconds=0.5)
+    session = open_script(lab, body, timeout_seconds=0.5, sandbox=False)
     reply = ask(session)
     assert reply.reason == "timed out after 0.5 s"
     assert is_gone(int(reply.stderr))

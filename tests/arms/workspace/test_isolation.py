@@ -139,7 +139,7 @@ def test_product_that_changes_itself_is_invalid(lab: Lab) -> None:
         open("tool.py", "a").write("#")
         return {"items": []}
     """
-    with lab.session(body, point=lab.point()) as session:
+    with lab.session(body, point=lab.point(), sandbox=False) as session:
         ask(session)
         end = session.close()
     assert end.invalid == ("a session changed tracked files of the product: tool.py",)
@@ -157,7 +157,7 @@ def test_cache_in_the_products_folder_does_not_cross_sessions(lab: Lab) -> None:
     """
     point = lab.point()
     for _ in range(2):
-        with lab.session(body, point=point) as session:
+        with lab.session(body, point=point, sandbox=False) as session:
             assert ask(session).stop_reason == "[]"
             assert ask(session).stop_reason == '["answers"]'
             end = session.close()
@@ -176,7 +176,7 @@ def test_dead_runs_sessions_are_pruned_and_living_ones_kept(lab: Lab) -> None:
     with lab.session(body) as alive:
         assert prune_sessions(lab.scratch) == ()
         assert ask(alive).status == "abstained"
-    dead = open_session(lab.context(lab.arm(), run_id="dead"))
+    dead = open_session(lab.context(lab.arm(sandbox=False), run_id="dead"))
     pid = int(ask(dead).stop_reason)
     # What a killed run leaves: its locks are gone, its folders and strays are not.
     for lock in dead.workspace.locks:  # type: ignore[attr-defined]
