@@ -1,5 +1,8 @@
 """The one gate: a candidate against every null, paired by task, by exact and permutation tests.
 
+Nulls that score by expectation have tests of their own: `random` the Poisson binomial of its
+chances, `permuted` permutations of whole assignments of answers to tasks.
+
 "Better than every null" is an intersection-union test, so each null is tested at the full level
 and nothing is corrected (Berger 1982). The commonest answer is taken from the very tasks that are
 scored, which favours the null.
@@ -8,6 +11,7 @@ scored, which favours the null.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import numpy as np
 
@@ -63,9 +67,16 @@ def summarise(
 
 
 def pair_scores(
-    scores: FloatArray, others: Mapping[str, tuple[Role, FloatArray]], *, seed: int
+    scores: FloatArray,
+    others: Mapping[str, tuple[Role, FloatArray]],
+    *,
+    seed: int,
+    exact_p: Mapping[str, float] = MappingProxyType({}),
 ) -> list[AgainstPart]:
-    """Pair a score vector with others of the same tasks, missing tasks scored 0."""
+    """Pair a score vector with others of the same tasks, missing tasks scored 0.
+
+    `exact_p` has the p of nulls that have a distribution of their own, by the kind of null.
+    """
     for name, (_, vector) in others.items():
         if len(scores) != len(vector) or len(scores) == 0:
             raise ValueError(
@@ -75,7 +86,9 @@ def pair_scores(
     differences = [scores - vector for _, vector in others.values()]
     intervals = paired_intervals(differences, seed)
     return [
-        _describe_pair(name, role, vector, difference, interval, seed)
+        _describe_pair(
+            name, role, vector, difference, interval, exact_p.get(name.partition(":")[0]), seed
+        )
         for (name, (role, vector)), difference, interval in zip(
             others.items(), differences, intervals, strict=True
         )
@@ -88,6 +101,7 @@ def _describe_pair(
     others: FloatArray,
     differences: FloatArray,
     interval: Interval,
+    exact_p: float | None,
     seed: int,
 ) -> AgainstPart:
     differences = np.where(np.abs(differences) < _TOLERANCE, 0.0, differences)
@@ -98,7 +112,7 @@ def _describe_pair(
         arm=name,
         up=None if is_expectation else int(np.count_nonzero(differences > 0)),
         down=None if is_expectation else int(np.count_nonzero(differences < 0)),
-        p=sign_flip_p(differences, seed=seed),
+        p=sign_flip_p(differences, seed=seed) if exact_p is None else exact_p,
         difference=net / len(differences),
         role=role,
         value=float(np.sum(others)) / len(others),
@@ -135,7 +149,7 @@ def judge_gate(
     return "beats_nulls", f"better than every null, p ≤ {unsure.p:.2g}"
 
 
-def judge_candidate(
+def judge_candidate(  # noqa: PLR0913  the parts of one gate
     arm: str,
     scores: FloatArray,
     *,
@@ -144,6 +158,7 @@ def judge_candidate(
     rivals: Mapping[str, tuple[Role, FloatArray]],
     margin_tasks: float,
     seed: int,
+    exact_p: Mapping[str, float] = MappingProxyType({}),
 ) -> GatePart:
     """Pair a candidate with every null, control and floor, and judge it.
 
@@ -154,7 +169,7 @@ def judge_candidate(
         for name, vector in nulls.items()
         if name.partition(":")[2] in ("", arm)
     }
-    pairs = pair_scores(scores, {**own, **rivals}, seed=seed)
+    pairs = pair_scores(scores, {**own, **rivals}, seed=seed, exact_p=exact_p)
     against, compared = pairs[: len(own)], pairs[len(own) :]
     outcome, reason = judge_gate(against, tasks=len(scores), margin_tasks=margin_tasks)
     return GatePart(

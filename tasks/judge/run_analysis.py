@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.config.gold_from import refuse_verdict
+from coldrun.tasks.config.ablation import refuse_verdict
 from coldrun.tasks.judge.evidence import (
     Evidence,
     EvidenceFacts,
@@ -31,7 +31,13 @@ from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.measures import Measure, parse_measure
-from coldrun.tasks.stats.nulls import NullGround, measure_nulls, permuted_scores
+from coldrun.tasks.stats.nulls import (
+    NullGround,
+    measure_nulls,
+    permutation_p,
+    permuted_scores,
+    random_p,
+)
 
 if TYPE_CHECKING:
     import polars as pl
@@ -97,7 +103,7 @@ def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
     repeats = {arm.name: describe_repeats(tasks, arm, measures[0]) for arm in arms}
     gates = adjust_gates(
         [
-            _gate(arm, arms, refused.get(arm.name), config, vectors, nulls, repeats, seed)
+            _gate(arm, arms, tasks, refused.get(arm.name), config, vectors, nulls, repeats, seed)
             for arm in judged
         ]
     )
@@ -212,6 +218,7 @@ def _aggregate(
 def _gate(  # noqa: PLR0913, PLR0917  the parts of one analysis
     arm: ArmAnswers,
     arms: Sequence[ArmAnswers],
+    tasks: Sequence[Task],
     refused: str | None,
     config: Config,
     vectors: Vectors,
@@ -243,12 +250,32 @@ def _gate(  # noqa: PLR0913, PLR0917  the parts of one analysis
                 if other.config.role in ("control", "floor") and other.name != arm.name
             },
             margin_tasks=margin,
+            exact_p=_exact_p(arm, tasks, parse_measure(primary), vectors, nulls, seed),
             seed=seed,
         )
     floor = repeats[arm.name].floor
     return gate.model_copy(
         update={"noise_floor_tasks": None if floor is None else float(floor.band_tasks)}
     )
+
+
+def _exact_p(
+    arm: ArmAnswers,
+    tasks: Sequence[Task],
+    measure: Measure,
+    vectors: Vectors,
+    nulls: Vectors,
+    seed: int,
+) -> dict[str, float]:
+    """The p of the nulls that score by expectation, each by its own distribution."""
+    found = {}
+    if measure.definition.is_binary:
+        expected = nulls[measure.text]["random"]
+        found["random"] = random_p(vectors[measure.text][arm.name], expected)
+    if len(tasks) > 1:
+        answers = [arm.items_of_trial(trial) for trial in range(arm.trials)]
+        found["permuted"] = permutation_p(answers, tasks, measure, seed=seed)
+    return found
 
 
 def _facts(
@@ -261,8 +288,7 @@ def _facts(
         for session in record.sessions
         for reason in session["invalid"]
     ]
-    executed = {capture.arm for capture in captures if capture.evidence == "executed"}
-    replayed = {capture.arm for capture in captures} - executed
+    replayed = {capture.arm for capture in captures if capture.evidence == "replayed"}
     return EvidenceFacts(
         planned=sum(record.manifest.planned.values()),
         executed=sum(capture.evidence == "executed" for capture in captures),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,9 @@ import scipy
 
 from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.records import Task
+
+COVER_NODES = 2000
+"""Nodes after which the search for the best cover stops, with the bound that it has proven."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +91,50 @@ class GoldTable:
             covered[fresh] = True
             gains = gains - np.asarray(self.marks[fresh].sum(axis=0), dtype=np.int64).ravel()
         return chosen
+
+    def cover_best(self, size: int) -> tuple[list[int], float]:
+        """Columns that cover most tasks, as an integer program, and the proven bound on how many.
+
+        The bound is above what the columns cover where the search ended at its limit of nodes.
+        Source: maximum coverage (Nemhauser, Wolsey and Fisher 1978), solved by HiGHS.
+        """
+        greedy = self.cover_greedily(size)
+        rows = self.marks[np.flatnonzero(self.sizes > 0)]
+        rows.sort_indices()
+        kinds = Counter(
+            tuple(rows.indices[rows.indptr[row] : rows.indptr[row + 1]].tolist())
+            for row in range(rows.shape[0])
+        )
+        gold, counts = list(kinds), np.array(list(kinds.values()), dtype=np.float64)
+        best = sum(count for kind, count in kinds.items() if not set(greedy).isdisjoint(kind))
+        top = counts.sum()
+        if best == top or size == 1 or size >= len(self.items):
+            return greedy, float(best)
+        chosen, covered = len(self.items), len(gold)
+        table = _build_rows([dict.fromkeys(kind, 1.0) for kind in gold], chosen)
+        found = scipy.optimize.milp(
+            np.concatenate([np.zeros(chosen), -counts]),
+            integrality=np.concatenate([np.ones(chosen), np.zeros(covered)]),
+            bounds=scipy.optimize.Bounds(0, 1),
+            constraints=[
+                scipy.optimize.LinearConstraint(
+                    scipy.sparse.hstack([table, -scipy.sparse.identity(covered)]), lb=0
+                ),
+                scipy.optimize.LinearConstraint(
+                    np.concatenate([np.ones(chosen), np.zeros(covered)])[np.newaxis], ub=size
+                ),
+            ],
+            options={"mip_rel_gap": 0.0, "node_limit": COVER_NODES},
+        )
+        bound = top if found.mip_dual_bound is None else np.floor(1e-6 - found.mip_dual_bound)
+        if found.x is not None:
+            columns = [int(column) for column in np.flatnonzero(found.x[:chosen] > 0.5)]
+            total = sum(count for kind, count in kinds.items() if not set(columns).isdisjoint(kind))
+            if total > best:
+                frequency = self.sum_rows(1.0)
+                columns.sort(key=lambda column: (-frequency[column], column))
+                return columns, float(max(bound, total))
+        return greedy, float(max(bound, best))
 
     def sum_best_ranks(
         self, answers: Sequence[Sequence[str]], *, is_reciprocal: bool

@@ -74,6 +74,82 @@ def constant_answer(tasks: Sequence[Task], measure: Measure, *, k: int) -> tuple
     return tuple(table.items[column] for column in (chosen if is_ranking else sorted(chosen)))
 
 
+def constant_bound(tasks: Sequence[Task], measure: Measure) -> float | None:
+    """What no constant answer can exceed, where the best one was not proven; else None."""
+    if measure.name != "hit" or measure.cutoff is None or not tasks:
+        return None
+    table = build_gold_table(tasks)
+    best, bound = table.cover_best(measure.cutoff)
+    covered = np.count_nonzero(table.marks[:, best].sum(axis=1))
+    return bound / len(tasks) if bound > covered else None
+
+
+def permutation_p(
+    answers: Sequence[Mapping[str, Sequence[str]]],
+    tasks: Sequence[Task],
+    measure: Measure,
+    *,
+    seed: int,
+    resamples: int = 9999,
+) -> float:
+    """Give the p that an arm's answers fit their own tasks better than they fit each other's.
+
+    Answers, one mapping for each trial, are given to the tasks in random orders; all trials share
+    the order. Where the question decides nothing, every order is as likely as the real one, so
+    p = (1 + orders with as high a score) / (1 + resamples).
+
+    Source: Fisher's permutation test; task-wise sign flips take dependent scores for independent.
+    """
+    totals = np.zeros((len(tasks), len(tasks)))
+    for trial in answers:
+        cut = [cut_items(trial.get(task.id, ()), measure.cutoff) for task in tasks]
+        totals += _score_pairs(cut, tasks, measure)
+    own = float(np.trace(totals))
+    rng = np.random.default_rng(seed)
+    columns = np.arange(len(tasks))
+    hits = 0
+    for _ in range(resamples):
+        hits += totals[rng.permutation(len(tasks)), columns].sum() >= own - 1e-9 * max(own, 1.0)
+    return (1 + int(hits)) / (1 + resamples)
+
+
+def _score_pairs(
+    cut: Sequence[Sequence[str]], tasks: Sequence[Task], measure: Measure
+) -> FloatArray:
+    """The score of every answer on every task: shape (answers, tasks)."""
+    kinds: dict[tuple[tuple[str, ...], tuple[tuple[str, float], ...]], float] = {}
+    holders: dict[str, list[int]] = {}
+    for row, items in enumerate(cut):
+        for item in items:
+            holders.setdefault(item, []).append(row)
+    empty = [row for row, items in enumerate(cut) if not items]
+    scores = np.zeros((len(cut), len(tasks)))
+    for column, task in enumerate(tasks):
+        gold = task.gold_grades
+        rows = {row for item in gold for row in holders.get(item, ())} if gold else empty
+        for row in rows:
+            key = (tuple(cut[row]), tuple(sorted(gold.items())))
+            if key not in kinds:
+                kinds[key] = _score(measure, cut[row], task)
+            scores[row, column] = kinds[key]
+    return scores
+
+
+def random_p(scores: FloatArray, expected: FloatArray) -> float:
+    """Give the probability that random answers find as many tasks, for scores of 0 and 1.
+
+    `expected` are the chances of the tasks. Means of trials count by their sum, rounded up.
+    Source: the Poisson binomial distribution, summed exactly.
+    """
+    masses = np.zeros(len(expected) + 1)
+    masses[0] = 1.0
+    for chance in expected:
+        masses[1:] = masses[1:] * (1 - chance) + masses[:-1] * chance
+        masses[0] *= 1 - chance
+    found = int(np.ceil(float(scores.sum()) - 1e-9))
+    return float(min(1.0, masses[found:].sum()))
+
+
 def random_scores(
     tasks: Sequence[Task], measure: Measure, *, k: int, items: Sequence[str]
 ) -> FloatArray:

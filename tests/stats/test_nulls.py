@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
-from itertools import combinations, permutations
+from collections import Counter
+from itertools import combinations, permutations, product
+from math import prod
 from statistics import fmean
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coldrun.tasks.judge.gates import judge_candidate
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.records import AnswerKind, GoldItem, Task
+from coldrun.tasks.stats import gold_table
+from coldrun.tasks.stats.gold_table import build_gold_table
 from coldrun.tasks.stats.measures import Measure, parse_measure
 from coldrun.tasks.stats.nulls import (
     NullGround,
     constant_answer,
+    constant_bound,
     measure_nulls,
+    permutation_p,
     permuted_scores,
+    random_p,
     random_scores,
 )
 
@@ -135,7 +144,7 @@ def test_constant_ranking_is_the_best_of_all_rankings(
 
 @settings(max_examples=60)
 @given(golds=make_golds(1), k=st.integers(1, 5))
-def test_constant_for_hit_is_the_greedy_cover(golds: list[dict[str, float]], k: int) -> None:
+def test_constant_for_mrr_is_the_greedy_cover(golds: list[dict[str, float]], k: int) -> None:
     """Each item covers most tasks not covered yet; equals go to the commoner, then by text."""
     tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
     frequency = {item: sum(item in gold for gold in golds) for item in CORPUS}
@@ -152,7 +161,146 @@ def test_constant_for_hit_is_the_greedy_cover(golds: list[dict[str, float]], k: 
         )
         chosen.append(best)
         left = [gold for gold in left if best not in gold]
-    assert constant_answer(tasks, parse_measure("hit@2"), k=k) == tuple(chosen)
+    assert constant_answer(tasks, parse_measure("mrr@3"), k=k) == tuple(chosen)
+
+
+@settings(max_examples=80)
+@given(golds=make_golds(1), cutoff=st.integers(1, 3))
+def test_constant_for_hit_covers_as_many_tasks_as_any_list(
+    golds: list[dict[str, float]], cutoff: int
+) -> None:
+    """Against every list of the size, and what was proven is no more than that."""
+    tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
+    measure = parse_measure(f"hit@{cutoff}")
+    best = max(mean_score(measure, other, tasks) for other in combinations(CORPUS, cutoff))
+    assert mean_score(measure, constant_answer(tasks, measure, k=5), tasks) == best
+    assert constant_bound(tasks, measure) is None
+
+
+def test_constant_for_hit_is_better_than_the_greedy_cover() -> None:
+    """The commonest item is in no best pair: greedy covers 50 of 60, the pair of the others 60."""
+    golds = [
+        {"b" if number < 30 else "c": 1.0, **({"a": 1.0} if number % 30 < 20 else {})}
+        for number in range(60)
+    ]
+    tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
+    assert build_gold_table(tasks).cover_greedily(2)[0] == 0
+    assert set(constant_answer(tasks, parse_measure("hit@2"), k=2)) == {"b", "c"}
+
+
+def test_constant_that_was_not_proven_has_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A search that is cut off keeps the greedy cover, and tells how much better may exist."""
+    rng = np.random.default_rng(5)
+    names = [f"f{number:02}" for number in range(60)]
+    golds = [dict.fromkeys(rng.choice(names, 3, replace=False), 1.0) for _ in range(200)]
+    tasks = [make_task(number, gold) for number, gold in enumerate(golds)]
+    monkeypatch.setattr(gold_table, "COVER_NODES", 0)
+    measure = parse_measure("hit@6")
+    bound = constant_bound(tasks, measure)
+    found = mean_score(measure, constant_answer(tasks, measure, k=6), tasks)
+    assert bound is not None
+    assert found < bound <= 1.0
+
+
+@settings(max_examples=60)
+@given(chances=st.lists(st.floats(0, 1), min_size=1, max_size=7), data=st.data())
+def test_random_p_is_the_share_of_all_outcomes(chances: list[float], data: st.DataObject) -> None:
+    """Against the sum over every pattern of found and missed tasks."""
+    found = data.draw(st.integers(0, len(chances)))
+    total = sum(
+        prod(chance if hit else 1 - chance for hit, chance in zip(hits, chances, strict=True))
+        for hits in product((0, 1), repeat=len(chances))
+        if sum(hits) >= found
+    )
+    scores = np.array([1.0] * found + [0.0] * (len(chances) - found))
+    assert random_p(scores, np.array(chances)) == pytest.approx(total, abs=1e-12)
+
+
+@pytest.mark.parametrize("text", ["hit@1", "mrr@3", "f1"])
+def test_permutation_p_is_the_share_of_all_assignments(text: str) -> None:
+    """Against every order of five answers, and for answers that ignore the question."""
+    tasks = [make_task(number, {item: 1.0}) for number, item in enumerate("aabcd")]
+    answers = {f"t{number}": [item] for number, item in enumerate("aabdc")}
+    measure = parse_measure(text)
+    totals = [
+        sum(
+            measure.score(answers[f"t{at}"], task.gold_grades) or 0.0
+            for at, task in zip(order, tasks, strict=True)
+        )
+        for order in permutations(range(5))
+    ]
+    share = fmean(total >= 3.0 for total in totals)
+    p = permutation_p([answers], tasks, measure, seed=1)
+    assert p == pytest.approx(share, abs=4 * (share / 9999) ** 0.5)
+    assert permutation_p([{key: ["a"] for key in answers}], tasks, measure, seed=1) == 1.0
+
+
+def blind_arms(rng: np.random.Generator, tasks: list[Task]) -> dict[str, dict[str, list[str]]]:
+    """Arms that never read the question."""
+    golds = [task.gold[0].item for task in tasks]
+    names, counts = np.unique(golds, return_counts=True)
+    popular = [str(name) for name in names[np.argsort(-counts)]]
+    drawn = rng.choice(names, len(tasks), p=counts / counts.sum())
+    return {
+        "one answer": {task.id: [popular[0]] for task in tasks},
+        "by popularity": {task.id: [str(drawn[at])] for at, task in enumerate(tasks)},
+        "any file": {task.id: [f"f{rng.integers(60):02}"] for task in tasks},
+        "answers of others": dict(
+            zip(
+                [task.id for task in tasks],
+                [[gold] for gold in rng.permutation(golds)],
+                strict=True,
+            )
+        ),
+    }
+
+
+@pytest.mark.parametrize(
+    ("sizes", "rounds"),
+    [((10, 40), 150), pytest.param((10, 20, 71, 200, 400), 1000, marks=pytest.mark.soak)],
+)
+@pytest.mark.timeout(1500)
+def test_blind_arms_pass_each_gate_and_all_of_them_rarely(
+    sizes: tuple[int, ...], rounds: int
+) -> None:
+    """At a nominal 2.5 %, blind arms pass `permuted`, `random` or all nulls no more often."""
+    measure = parse_measure("hit@1")
+    limit = 0.025 + 3 * (0.025 * 0.975 / rounds) ** 0.5
+    for n in sizes:
+        passed: Counter[tuple[str, str]] = Counter()
+        for number in range(rounds):
+            rng = np.random.default_rng([n, number])
+            golds = (rng.pareto(0.8, n)).astype(int) % 30
+            tasks = [make_task(at, {f"f{gold:02}": 1.0}) for at, gold in enumerate(golds)]
+            ground = NullGround(corpus_items=60, change_counts={})
+            nulls = measure_nulls(tasks, measure, primary=measure, k=1, ground=ground)
+            for name, answers in blind_arms(rng, tasks).items():
+                scores = np.array(
+                    [measure.score(answers[task.id], task.gold_grades) or 0.0 for task in tasks]
+                )
+                found = {
+                    "permuted": permutation_p(
+                        [answers], tasks, measure, seed=number, resamples=199
+                    ),
+                    "random": random_p(scores, nulls["random"]),
+                }
+                gate = judge_candidate(
+                    "arm",
+                    scores,
+                    measure="hit@1",
+                    nulls=nulls | {"permuted": permuted_scores(answers, tasks, measure)},
+                    rivals={},
+                    margin_tasks=0,
+                    exact_p=found,
+                    seed=1,
+                )
+                passed[name, "permuted"] += found["permuted"] <= 0.025
+                passed[name, "all"] += gate.outcome == "beats_nulls"
+                if name == "any file":
+                    passed[name, "random"] += found["random"] <= 0.025
+        shares = {key: count / rounds for key, count in passed.items()}
+        print(n, shares)
+        assert all(share <= limit for share in shares.values()), (n, shares)
 
 
 @settings(max_examples=150)

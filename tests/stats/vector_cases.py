@@ -15,8 +15,7 @@ import numpy as np
 from scipy import stats
 
 from coldrun.tasks.config import BarConfig
-from coldrun.tasks.freeze.distribution import describe_distribution
-from coldrun.tasks.freeze.panel_size import describe_discrimination
+from coldrun.tasks.freeze.distribution import describe_discrimination, describe_distribution
 from coldrun.tasks.judge.attribution import describe_effect
 from coldrun.tasks.judge.gates import judge_bar
 from coldrun.tasks.judge.retries import account_retries
