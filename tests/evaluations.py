@@ -173,6 +173,7 @@ class EvaluationLab:
         *,
         resume: str | None = None,
         trials: int | None = None,
+        run_id: str | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
     ) -> StartedRun:
         request = RunRequest(
@@ -180,16 +181,22 @@ class EvaluationLab:
             mode=mode,
             resume=resume,
             trials=trials,
+            run_id=run_id,
         )
         started = start_run(self.load(), request, point=None)
         started.run.on_progress = on_progress
         return started
 
     def run(
-        self, mode: Mode = "cold", *, resume: str | None = None, trials: int | None = None
+        self,
+        mode: Mode = "cold",
+        *,
+        resume: str | None = None,
+        trials: int | None = None,
+        run_id: str | None = None,
     ) -> BuiltReport:
         """Run from start to landing, without an orchestrator."""
-        started = self.start(mode, resume=resume, trials=trials)
+        started = self.start(mode, resume=resume, trials=trials, run_id=run_id)
         execute_locally(started, concurrency=2)
         return finish_run(started)
 

@@ -46,6 +46,8 @@ RUNS = pa.schema(
         ("resumed", pa.int64()),
         ("infra", pa.int64()),
         ("manifest", pa.string()),  # JSON: all that the run was started with
+        ("files", pa.string()),  # JSON: SHA-256 of its measured rows by table
+        ("digest", pa.string()),  # covers files and manifest; null in older rows
     ]
 )
 

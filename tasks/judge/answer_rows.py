@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import Any
 
 from coldrun.tasks.config import ArmConfig, Config
-from coldrun.tasks.freeze.panel_size import Discrimination, describe_discrimination
+from coldrun.tasks.freeze.distribution import Discrimination, describe_discrimination
 from coldrun.tasks.judge.misses import NAMES_GOLD, classify_miss, names_gold
 from coldrun.tasks.judge.score_table import read_answer, score_answer
 from coldrun.tasks.lib.errors import UsageError

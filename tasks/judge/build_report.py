@@ -23,7 +23,7 @@ from coldrun.tasks.judge.report_model import (
 )
 from coldrun.tasks.judge.run_analysis import RunAnalysis, analyse_run, panel_seed
 from coldrun.tasks.judge.score_table import METHOD_VERSION, ArmAnswers, ScoredArm, read_arm
-from coldrun.tasks.judge.strata import split_by_strata, weight_to_production
+from coldrun.tasks.judge.strata import split_by_strata
 from coldrun.tasks.judge.warnings import changes_after_the_fact, collect_warnings
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
@@ -100,9 +100,6 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
         strata=split_by_strata(
             record.tasks, config, analysis.null_vectors[config.primary] | vectors
         ),
-        production=weight_to_production(
-            record.tasks, vectors, manifest.lock["panel"].get("population")
-        ),
         production_nulls=manifest.lock["panel"].get("nulls", {}),
         ablations=attribution.ablations,
         usage=attribution.usage,
@@ -114,6 +111,9 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
             prices=prices,
             seed=seed,
         ),
+        digest=record.digest,
+        not_sealed=manifest.unsealed,
+        without_product=manifest.knock_outs,
         method=METHOD_VERSION,
         clusters=analysis.clusters,
     )

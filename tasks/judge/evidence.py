@@ -71,7 +71,7 @@ def judge_evidence(facts: EvidenceFacts) -> tuple[Evidence, tuple[str, ...]]:
         return "replayed", ("no answer was executed in this run; all are replayed",)
     if facts.replayed:
         reasons = [f"{facts.replayed} of {facts.planned} answers are replayed"]
-        reasons += [f"{arm}: no answer was executed in this run" for arm in facts.replayed_arms]
+        reasons += [f"{arm}: answers of it are replayed" for arm in facts.replayed_arms]
         return "mixed", tuple(reasons)
     return "executed", ()
 

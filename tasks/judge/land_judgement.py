@@ -22,6 +22,7 @@ from coldrun.tasks.run.run_lifecycle import (
     start_run,
 )
 from coldrun.tasks.run.run_record import RunRecord
+from coldrun.warehouse.digests import digest_files, seal_row
 from coldrun.warehouse.writer import write_rows
 
 
@@ -57,10 +58,13 @@ def report_of(warehouse: Path, run_id: str) -> BuiltReport:
 
 def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     """Analyse a record, and land its scores and its line in `runs`."""
-    built = build_report(record)
-    report, manifest = built.report, record.manifest
-    write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    manifest = record.manifest
     values = {**manifest.to_values(), "invalid": list(record.invalid)}
+    text = canonical_json(values).decode()
+    sealed = seal_row(text, digest_files(warehouse, manifest.run_id))
+    built = build_report(replace(record, digest=sealed["digest"]))
+    report = built.report
+    write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
     row = {
         "run_id": manifest.run_id,
         "name": manifest.name,
@@ -84,7 +88,8 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
         "replayed": report.counts.replayed,
         "resumed": report.counts.resumed,
         "infra": report.counts.infra,
-        "manifest": canonical_json(values).decode(),
+        "manifest": text,
+        **sealed,
     }
     write_rows(warehouse, "runs", manifest.run_id, [row])
     return built

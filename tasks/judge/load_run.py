@@ -16,6 +16,7 @@ from coldrun.tasks.run.landed_rows import (
 )
 from coldrun.tasks.run.manifest import read_manifest
 from coldrun.tasks.run.run_record import RunRecord, parts_from_rows
+from coldrun.warehouse.digests import verify_run
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 
@@ -37,6 +38,7 @@ def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
                 f"run {run_id} cannot be shown: {warehouse / table / run_id}.parquet is missing, "
                 "damaged or cut short; restore the file"
             )
+    verify_run(warehouse, row)
     record = RunRecord(
         manifest=manifest,
         tasks=tasks,
@@ -46,6 +48,7 @@ def _load(warehouse: Path, text: str) -> tuple[RunRecord, tuple[str, int]]:
         legs=parts_from_rows(row["legs"]),
         status=row["status"],
         invalid=invalid,
+        digest=row["digest"],
         earlier=find_earlier(warehouse, manifest),
     )
     return record, (row["verdict"], row["exit_code"])

@@ -259,21 +259,6 @@ class ArmPart(Part):
     budgets: list[BudgetPart] = []
 
 
-class ProductionPart(Part):
-    """An arm's primary measure weighted to the dev tasks that the sample was drawn from.
-
-    `estimate` is over the strata that were asked, which hold `coverage` of the dev tasks;
-    `lowest` and `highest` count the rest as 0 and as 1.
-    """
-
-    tasks: int
-    estimate: float
-    standard_error: float | None
-    lowest: float
-    highest: float
-    coverage: float
-
-
 class Report(Part):
     """The whole report of a run."""
 
@@ -298,11 +283,13 @@ class Report(Part):
     warnings: list[str]
     reasons: list[str] = []
     strata: dict[str, dict[str, dict[str, dict[str, float]]]] = {}
-    production: dict[str, ProductionPart] = {}
     production_nulls: dict[str, float] = {}
     ablations: list[AblationPart] = []
     usage: list[UsagePart] = []
     costs: CostsPart | None = None
+    digest: str | None = None
+    not_sealed: dict[str, str] | None = None
+    without_product: dict[str, str] = {}
     method: str = ""
     clusters: ClustersPart | None = None
 

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.population import estimate_production
-from coldrun.tasks.freeze.split import UNDATED, task_instant
-from coldrun.tasks.judge.cost_model import pick
+from coldrun.tasks.freeze.sample import UNDATED, task_instant
 from coldrun.tasks.judge.report_model import (
     ClusteredDifference,
     ClusteredScore,
     ClustersPart,
     GatePart,
-    ProductionPart,
 )
 from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.errors import PanelError
@@ -124,28 +120,6 @@ def split_by_strata(
             for arm, column in zip(vectors, columns, strict=True)
         }
     return found
-
-
-def weight_to_production(
-    tasks: Sequence[Task],
-    vectors: Mapping[str, FloatArray],
-    population: Mapping[str, Any] | None,
-) -> dict[str, ProductionPart]:
-    """Every arm's primary measure, weighted to the dev part that the sample was drawn from.
-
-    Empty where the sample is all of it, so that the plain score says the same, and for panels
-    whose lock keeps no population.
-    """
-    if not population or population["tasks"] <= len(tasks):
-        return {}
-    ids = [task.id for task in tasks]
-    found = {
-        arm: estimate_production(dict(zip(ids, values.tolist(), strict=True)), tasks, population)
-        for arm, values in vectors.items()
-    }
-    return {
-        arm: pick(ProductionPart, each, tasks=population["tasks"]) for arm, each in found.items()
-    }
 
 
 def _marks(tasks: Sequence[Task], config: Config) -> dict[str, list[str]]:

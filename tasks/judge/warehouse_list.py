@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.config import Config, parse_config
-from coldrun.tasks.config.gold_from import refuse_verdict
+from coldrun.tasks.config.ablation import refuse_verdict
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import one_line

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
 from coldrun.tasks.config import ServerArm
-from coldrun.tasks.config.gold_from import find_shared_component
+from coldrun.tasks.config.ablation import find_shared_component
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.judge.doubts import doubt_arm
 from coldrun.tasks.judge.report_model import ArmPart
@@ -15,6 +15,8 @@ from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.run.manifest import Manifest
 from coldrun.tasks.run.run_record import EarlierRuns, RunRecord
+from coldrun.tasks.stats.measures import parse_measure
+from coldrun.tasks.stats.nulls import constant_bound
 
 SHOWN = 8
 """Warnings of one kind that are shown; the rest is counted."""
@@ -33,6 +35,17 @@ def collect_warnings(
         yield (
             "--reuse found no answer under these keys, so everything was executed; "
             "`coldrun why RUN TASK ARM` names what differs"
+        )
+    bound = constant_bound(record.tasks, parse_measure(manifest.config.primary))
+    if bound is not None:
+        yield (
+            "constant: the best constant answer was not proven; one may score up to "
+            f"{bound:.3f} at {manifest.config.primary}"
+        )
+    for name in manifest.doubted:
+        yield (
+            f"{name}: of the answers under --reuse some were executed to check, and were not what "
+            "was stored, so all of it was executed"
         )
     for arm_config in manifest.config.arms:
         shared = find_shared_component(
@@ -74,6 +87,8 @@ def _unidentified(record: RunRecord) -> Iterator[str]:
     reuse = "its answers are never reused"
     if record.manifest.mode == "reuse":
         reuse = "it was executed in spite of --reuse"
+        for name, reason in (record.manifest.unsealed or {}).items():
+            yield f"{name}: executed in spite of --reuse: its sessions are not sealed ({reason})"
     for arm in record.manifest.config.arms:
         if isinstance(arm, ServerArm) and not arm.is_identified:
             yield (

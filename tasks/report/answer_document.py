@@ -142,7 +142,8 @@ def why_document(found: Explanation) -> Iterator[Line]:
         yield Line(f"the tool failed ({found.reason}): such an answer is never reused", depth=1)
     if not found.is_identified:
         yield Line(
-            "coldrun cannot identify what answers for this arm: such an answer is never reused",
+            "its session was not sealed, so bytes outside the key may have decided it: such an "
+            "answer is never reused",
             depth=1,
         )
     yield Line(("key ", Code(found.key)), depth=1)
@@ -164,5 +165,5 @@ def _other_words(other: OtherAnswer, *, is_identified: bool) -> str:
         names = ", ".join(difference.component for difference in other.differences)
         return f"{head}: another key, {names} differ"
     if not is_identified:
-        return f"{head}: same key, which does not identify what answered"
+        return f"{head}: same key, of a session that was not sealed"
     return f"{head}: same key, a hit for --reuse"

@@ -16,6 +16,7 @@ from coldrun.tasks.report.run_words import (
     first_line,
     late_lines,
     measure_names,
+    sealing_lines,
     withheld_word,
 )
 
@@ -56,6 +57,7 @@ def first_screen(
 ) -> Iterator[Line]:
     """The lines of the first screen, `width` columns wide; `options` end each command in it."""
     yield Line(first_line(report), is_strong=True)
+    yield from sealing_lines(report)
     yield from _verdict_lines(report)
     if report.evidence in ("executed", "mixed", "replayed"):
         yield Line("")

@@ -100,7 +100,6 @@ def _details(report: Report) -> Iterator[Block]:
         yield from cost_blocks(report, report.costs)
     yield from lines(words.cluster_lines(report))
     yield from lines(words.sampling_lines(report))
-    yield from lines(production_lines(report))
     yield from words.bar_lines(report.bars)
     yield from warning_lines(report.warnings)
 
@@ -121,6 +120,10 @@ def _origin(report: Report) -> Iterator[Block]:
     if point:
         yield Line(("point ", Code(point.commit), " of ", Code(point.repo)))
         yield Line(("tree ", Code(point.tree)))
+    digest = Code(report.digest) if report.digest else "none: it landed before runs had one"
+    yield Line(("digest of the run ", digest))
+    yield from words.sealing_lines(report)
+    yield from words.knock_out_lines(report)
     yield from words.late_lines(report)
 
 
@@ -200,34 +203,6 @@ def stratum_blocks(report: Report, name: str | None) -> Iterator[Block]:
         rows.append(row)
     headers = [stratum, "tasks", *(arm.name for arm in report.arms)]
     yield Table(headers=headers, rows=rows, text_columns=1)
-
-
-def production_lines(report: Report) -> Iterator[str]:
-    """Both questions answered, one line per arm whose score is not withheld, after the nulls."""
-    if report.evidence in ("invalid", "incomplete"):
-        return
-    shown = [arm for arm in report.arms if arm.name in report.production and not arm.is_withheld]
-    sizes = {part.tasks for part in report.production.values()}
-    # older locks do not keep the nulls
-    if shown and report.production_nulls and len(sizes) == 1:
-        ranked = sorted(report.production_nulls.items(), key=lambda null: (-null[1], null[0]))
-        scores = ", ".join(f"{name} {value:.3f}" for name, value in ranked)
-        of = counted(sizes.pop(), "dev task")
-        yield f"nulls, {report.primary}: for production {scores} ({of})"
-    for arm in shown:
-        part, balanced = report.production[arm.name], arm.measures[report.primary].value
-        spread = "" if part.standard_error is None else f" ± {1.96 * part.standard_error:.3f}"
-        rest = ""
-        if part.coverage < 1:
-            rest = (
-                f", over the {part.coverage:.0%} whose strata were asked; with the rest between "
-                f"{part.lowest:.3f} and {part.highest:.3f}"
-            )
-        yield (
-            f"{arm.name}, {report.primary}: for telling systems apart {balanced:.3f} (the sample); "
-            f"for production {part.estimate:.3f}{spread} (weighted to "
-            f"{counted(part.tasks, 'dev task')}{rest})"
-        )
 
 
 # --- ablations and uses of components ------------------------------------------------------------

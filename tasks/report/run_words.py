@@ -46,6 +46,24 @@ def first_line(report: Report) -> str:
     return " · ".join(parts)
 
 
+def sealing_lines(report: Report) -> Iterator[Line]:
+    """Which arms could reach more than their keys hold, and why."""
+    by_reason: dict[str, list[str]] = {}
+    for arm, reason in (report.not_sealed or {}).items():
+        by_reason.setdefault(reason, []).append(arm)
+    for reason, arms in by_reason.items():
+        yield Line(f"not sealed: {', '.join(arms)}: {reason}", "doubtful")
+
+
+def knock_out_lines(report: Report) -> Iterator[Line]:
+    """How the arms that are the product were without it."""
+    for arm, found in report.without_product.items():
+        if found == "answered":
+            yield Line(f"without its product {arm} answered all the same", "bad")
+        else:
+            yield Line(f"without its product {arm} gave no answer: {found}")
+
+
 def run_line(report: Report) -> str:
     """Which run, when, how long, on how many tasks."""
     return (
@@ -83,7 +101,7 @@ def headline(report: Report, gate: GatePart) -> str:
         text = f"{gate.arm}: inconclusive, {score}, {gate.reason}; {mde_words(gate, arm.n)}"
     else:
         text = f"{gate.arm}: {score}, {gate.reason}"
-    if arm.replayed and not arm.executed:
+    if arm.replayed:
         text = f"replayed, not measured: {text}"
     for other in gate.beaten_by:
         theirs = arm_named(report, other).measures[gate.measure]

@@ -27,8 +27,8 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter
 
-from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
-from coldrun.tasks.lib.errors import StorageError, UsageError
+from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
+from coldrun.tasks.lib.errors import EditedError, StorageError, UsageError
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role, SessionRecord
 from coldrun.tasks.lib.table_record import Int32, Moment, from_row, to_row
 
@@ -90,7 +90,8 @@ _CAPTURE = TypeAdapter(Capture)
 
 def capture_to_json(capture: Capture) -> bytes:
     """The bytes of a capture file."""
-    return canonical_json(_CAPTURE.dump_python(capture))
+    values = json.loads(canonical_json(_CAPTURE.dump_python(capture)))
+    return canonical_json({**values, "digest": digest_json(values)})
 
 
 def capture_from_json(data: bytes) -> Capture:
@@ -98,8 +99,13 @@ def capture_from_json(data: bytes) -> Capture:
 
     Raises:
         ValueError: The bytes are no capture of this version.
+        EditedError: It was edited.
     """
-    return _CAPTURE.validate_python(json.loads(data))
+    values = json.loads(data)
+    written = values.pop("digest")
+    if written != digest_json(values):
+        raise EditedError("a capture was edited")
+    return _CAPTURE.validate_python(values)
 
 
 def capture_from_row(
@@ -128,7 +134,8 @@ class CaptureStore:
     def write_manifest(self, manifest: Mapping[str, Any], panel: bytes) -> None:
         """Record what the run is started with, before anything is asked."""
         self.write("panel.jsonl", panel)
-        self.write("run.json", canonical_json(manifest))
+        sealed = {**manifest, "digest": digest_json(manifest)}
+        self.write("run.json", canonical_json(sealed))
 
     def read_manifest(self) -> tuple[dict[str, Any], bytes]:
         """What the run was started with, and the bytes of its panel.
@@ -138,6 +145,11 @@ class CaptureStore:
         """
         try:
             manifest = json.loads((self.folder / "run.json").read_bytes())
+            written = manifest.pop("digest", None)
+            if written is not None and written != digest_json(manifest):
+                raise EditedError(
+                    f"{self.folder / 'run.json'} was edited since the run began; start a new one"
+                )
             return manifest, (self.folder / "panel.jsonl").read_bytes()
         except FileNotFoundError:
             raise UsageError(
@@ -171,6 +183,10 @@ class CaptureStore:
                 continue
             try:
                 capture = capture_from_json(path.read_bytes())
+            except EditedError:
+                raise EditedError(
+                    f"{path} was edited after its answer came; remove it, and it is asked again"
+                ) from None
             except (ValueError, TypeError, KeyError):
                 continue
             known = found.get(capture.key)

@@ -10,7 +10,7 @@ from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.records import Question
 from coldrun.tasks.run.arm_identity import ArmIdentity
 
-CAPTURE_SCHEMA = 1
+CAPTURE_SCHEMA = 2
 """Raised when the meaning of a stored capture changes; older captures are then never reused."""
 
 KEY_COMPONENTS = (
@@ -24,6 +24,7 @@ KEY_COMPONENTS = (
     "interpreter",
     "binaries",
     "environment",
+    "session",
     "seed",
     "trial",
 )
@@ -40,6 +41,7 @@ def constant_parts(identity: ArmIdentity) -> dict[str, str]:
         "interpreter": identity.interpreter,
         "binaries": dict(identity.binaries),
         "environment": identity.environment,
+        "session": None if identity.session is None else dict(identity.session),
     }
     return {name: canonical_json(value).decode() for name, value in values.items()}
 

@@ -17,7 +17,7 @@ from typing import Any
 import psutil
 
 from coldrun.tasks.lib.canonical import canonical_json
-from coldrun.tasks.lib.machine.search_path import session_search_path
+from coldrun.tasks.lib.machine.files import session_search_path
 from coldrun.tasks.lib.own_code import installed_packages
 
 TOOLS = ("git", "uv", "rg", "node")

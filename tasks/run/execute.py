@@ -65,6 +65,12 @@ class PlannedArm:
     sessions: int = 1
     is_ordered: bool = False
     is_dirty: bool = False
+    open_without_product: OpenSession | None = None
+    parse: Callable[[Reply, str | None], tuple[str, ...]] = lambda *_: ()
+
+    def read_items(self, capture: Capture) -> tuple[str, ...]:
+        """The items of an answer, as they are scored."""
+        return self.parse(capture.reply, capture.corpus_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

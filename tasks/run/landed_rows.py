@@ -12,6 +12,7 @@ from coldrun.tasks.lib.table_record import to_row
 from coldrun.tasks.run.capture import Capture, capture_from_row
 from coldrun.tasks.run.manifest import Manifest
 from coldrun.tasks.run.run_record import EarlierRuns
+from coldrun.warehouse.digests import verify_run
 from coldrun.warehouse.reader import connect, select_rows
 from coldrun.warehouse.writer import prepare_warehouse, write_rows
 
@@ -81,7 +82,20 @@ def find_reusable(warehouse: Path, keys: set[str]) -> dict[str, Capture]:
         "AND len(s.invalid) > 0) "
         "QUALIFY row_number() OVER (PARTITION BY c.key ORDER BY captured_at DESC, run_id DESC) = 1",
     )
+    for run_id in sorted({row["run_id"] for row in rows}):
+        verify_landed(warehouse, run_id)
     return {capture.key: capture for capture in _with_details(connection, rows)}
+
+
+def verify_landed(warehouse: Path, run_id: str) -> None:
+    """Refuse a landed run that was edited.
+
+    Raises:
+        EditedError: Names the file.
+    """
+    connection = connect(warehouse, only=("runs",))
+    for row in select_rows(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id]):
+        verify_run(warehouse, row)
 
 
 def read_landed(warehouse: Path, run_id: str) -> list[Capture]:

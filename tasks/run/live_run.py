@@ -7,8 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coldrun.tasks.freeze.lock import FrozenPanel
-from coldrun.tasks.freeze.panel_file import panel_from_bytes
+from coldrun.tasks.freeze.lock import FrozenPanel, panel_from_bytes
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import InvalidRunError, UsageError
 from coldrun.tasks.lib.watch import current_watch

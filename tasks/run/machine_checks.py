@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coldrun.tasks.lib.git.git_command import find_user
-from coldrun.tasks.lib.machine.scratch import find_enclosing_repository
+from coldrun.tasks.lib.machine.files import find_enclosing_repository
+from coldrun.tasks.lib.machine.sandbox import sandbox_problem
 from coldrun.tasks.run.scratch_usage import find_prunable
 from coldrun.warehouse.reader import NEXT_STEP, find_damage
 from coldrun.warehouse.schemas import TABLES
@@ -66,6 +67,7 @@ def check_machine(*, warehouse: Path, scratch: Path, root: Path) -> Iterator[Che
         yield check_folder(name, folder)
         yield check_room(name, folder)
     yield check_isolation(scratch)
+    yield check_sandbox()
     yield from check_leftovers(warehouse, scratch)
     yield from check_files(warehouse)
 
@@ -163,6 +165,19 @@ def check_isolation(scratch: Path) -> Check:
         f"the scratch folder lies inside the repository {repository}",
         "name one outside with --scratch or COLDRUN_SCRATCH",
         "failed",
+    )
+
+
+def check_sandbox() -> Check:
+    """That sessions can be sealed."""
+    problem = sandbox_problem()
+    if problem is None:
+        return _ok("sandbox", "bubblewrap runs; sessions are sealed")
+    return _bad(
+        "sandbox",
+        f"sessions are not sealed, and their answers never replayed: {problem}",
+        "on Linux allow user namespaces (`sysctl kernel.unprivileged_userns_clone=1`, or an "
+        "AppArmor profile for bwrap; in a container, allow them for it)",
     )
 
 

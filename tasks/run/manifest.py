@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import secrets
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,9 @@ class Manifest:
     """The manifest of one run. `lock` is the lock as it was when the run started.
 
     `planned` maps each arm to the number of answers it owes. `config_path` is for people.
+    `unsealed` says of arms why their answers cannot be replayed, None in runs from before sessions
+    were sealed; `knock_outs` says of arms how they were when their product was taken away;
+    `doubted` are arms whose answers, asked for again under `--reuse`, were others.
     """
 
     run_id: str
@@ -38,6 +41,9 @@ class Manifest:
     trials: dict[str, int]
     started_at: str
     mode: str = "cold"
+    unsealed: dict[str, str] | None = None
+    knock_outs: dict[str, str] = field(default_factory=dict)
+    doubted: list[str] = field(default_factory=list)
 
     def to_values(self) -> dict[str, Any]:
         """The manifest as JSON values."""
@@ -56,6 +62,9 @@ class Manifest:
             "trials": self.trials,
             "started_at": self.started_at,
             "mode": self.mode,
+            "unsealed": self.unsealed,
+            "knock_outs": self.knock_outs,
+            "doubted": self.doubted,
         }
 
 

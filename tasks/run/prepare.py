@@ -8,8 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.arms.arm_kind import open_session
-from coldrun.tasks.arms.artifacts import declared_files
+from coldrun.tasks.arms.artifacts import View, declared_files, view_arm
 from coldrun.tasks.arms.base import Corpus, CorpusTree, Session, SessionContext
+from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.config import (
     ArmConfig,
     Config,
@@ -19,14 +20,16 @@ from coldrun.tasks.config import (
 )
 from coldrun.tasks.freeze.check_config import check_bars, check_config
 from coldrun.tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
+from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ConfigError, LockError
 from coldrun.tasks.lib.git.clone import ensure_clone
 from coldrun.tasks.lib.git.repository import Repository
-from coldrun.tasks.lib.records import Point, Question, Task
+from coldrun.tasks.lib.records import Point, Question, Reply, Task
 from coldrun.tasks.lib.served import served
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.mine_panel import open_corpus, with_repo
 from coldrun.tasks.run.arm_identity import ArmIdentity, identify_arm
+from coldrun.tasks.run.capture_key import constant_parts
 from coldrun.tasks.run.execute import Abort, OpenSession, PlannedArm, plan_asks
 from coldrun.tasks.run.manifest import point_values
 
@@ -145,11 +148,12 @@ def plan_arms(
     def corpus_trees(question: Question) -> Mapping[str, str]:
         return trees if question.base is None else {".": f"commit:{question.base}"}
 
+    views = {arm.name: _view(arm, evaluation, setting.point) for arm in evaluation.config.arms}
     return tuple(
         PlannedArm(
             name=arm.name,
             role=arm.role,
-            identity=(identity := _identify(arm, evaluation, setting.point)),
+            identity=(identity := _identify(arm, evaluation, setting.point, views[arm.name])),
             asks=plan_asks(
                 identity,
                 evaluation.questions(
@@ -159,7 +163,13 @@ def plan_arms(
                 corpus_trees=corpus_trees,
                 is_ordered=arm.order == "fixed",
             ),
-            open_session=_opener(evaluation, arm, setting),
+            open_session=_opener(evaluation, arm, setting, views[arm.name]),
+            open_without_product=_opener(
+                evaluation, arm, setting, views[arm.name], is_knocked_out=True
+            )
+            if _is_knocked_out(arm, setting, views[arm.name])
+            else None,
+            parse=_parser(arm, evaluation),
             sessions=arm.sessions,
             is_ordered=arm.order == "fixed",
             is_dirty=setting.point is not None and setting.point.is_dirty and arm.runs_program,
@@ -168,11 +178,30 @@ def plan_arms(
     )
 
 
-def _identify(arm: ArmConfig, evaluation: Evaluation, point: Point | None) -> ArmIdentity:
-    if isinstance(arm, ProcessArm):
+def _view(arm: ArmConfig, evaluation: Evaluation, point: Point | None) -> View | None:
+    if not isinstance(arm, ProcessArm):
+        return None
+    if point is not None or evaluation.config.product is None:
         _refuse_gold(arm, evaluation, has_product=point is not None)
+    return view_arm(
+        arm,
+        config_dir=evaluation.config_dir,
+        point=point if arm.runs_program else None,
+        choice=evaluation.config.run.sandbox,
+        scratch=evaluation.scratch,
+    )
+
+
+def _identify(
+    arm: ArmConfig, evaluation: Evaluation, point: Point | None, view: View | None
+) -> ArmIdentity:
     return identify_arm(
-        arm, config_dir=evaluation.config_dir, point=point, product=evaluation.config.product
+        arm,
+        config_dir=evaluation.config_dir,
+        point=point,
+        product=evaluation.config.product,
+        view=view,
+        scratch=evaluation.scratch,
     )
 
 
@@ -195,7 +224,52 @@ def _refuse_gold(arm: ProcessArm, evaluation: Evaluation, *, has_product: bool) 
             )
 
 
-def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> OpenSession:
+def arm_digests(evaluation: Evaluation) -> dict[str, str]:
+    """By arm, a digest of all that decides its answers but the product: files, programs,
+    environment, and what the sandbox shows.
+
+    Raises:
+        ConfigError: A declared file or program does not exist.
+    """
+    return {
+        arm.name: digest_json(
+            constant_parts(_identify(arm, evaluation, None, _view(arm, evaluation, None)))
+        )
+        for arm in evaluation.config.arms
+    }
+
+
+def _is_knocked_out(arm: ArmConfig, setting: Setting, view: View | None) -> bool:
+    """Whether the arm is the product, and can be asked without it."""
+    return (
+        isinstance(arm, ProcessArm)
+        and arm.role == "candidate"
+        and arm.is_the_product
+        and setting.point is not None
+        and view is not None
+        and view.is_sandboxed
+    )
+
+
+def _parser(
+    arm: ArmConfig, evaluation: Evaluation
+) -> Callable[[Reply, str | None], tuple[str, ...]]:
+    answer = evaluation.config.panel.answer_kind
+
+    def parse(reply: Reply, corpus_dir: str | None) -> tuple[str, ...]:
+        return parse_answer(reply.raw or "", arm, answer=answer, corpus_dir=corpus_dir).items
+
+    return parse
+
+
+def _opener(
+    evaluation: Evaluation,
+    arm: ArmConfig,
+    setting: Setting,
+    view: View | None,
+    *,
+    is_knocked_out: bool = False,
+) -> OpenSession:
     config = evaluation.config
 
     def open_trial(trial: int, on_starting: Callable[[Abort], None] | None = None) -> Session:
@@ -212,6 +286,8 @@ def _opener(evaluation: Evaluation, arm: ArmConfig, setting: Setting) -> OpenSes
                 scratch=evaluation.scratch,
                 run_id=setting.run_id,
                 on_starting=on_starting,
+                view=view,
+                is_knocked_out=is_knocked_out,
             )
         )
 
@@ -237,6 +313,7 @@ def prepare_evaluation_point(evaluation: Evaluation, revision: str | None) -> Po
         config_dir=evaluation.config_dir,
         scratch=evaluation.scratch,
         revision=revision,
+        choice=evaluation.config.run.sandbox,
     )
 
 

@@ -26,10 +26,12 @@ from coldrun.tasks.run.execute import (
     execute_shard,
     plan_shards,
 )
+from coldrun.tasks.run.knock_out import answered_without_product, ask_without_product
 from coldrun.tasks.run.landed_rows import find_earlier, find_reusable, land_answers
 from coldrun.tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
 from coldrun.tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from coldrun.tasks.run.run_record import RunRecord, parts_of
+from coldrun.tasks.run.spot_check import check_replays
 from coldrun.warehouse.reader import connect
 from coldrun.warehouse.writer import prepare_warehouse
 
@@ -176,11 +178,14 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
                 trials=trials,
                 started_at=now.isoformat(),
                 mode=request.mode,
+                unsealed={
+                    arm.name: arm.identity.unsealed
+                    for arm in arms
+                    if arm.identity.unsealed is not None
+                },
+                knock_outs=ask_without_product(arms),
             )
             store.write_manifest(manifest.to_values(), evaluation.frozen.data)
-        if request.mode == "reuse":
-            reusable = [arm for arm in arms if arm.name not in request.always_executed]
-            known = _replay(request.warehouse, run_id, store, reusable)
         part = _begin_part(store, manifest, now=now, began=began)
         run = Run(
             run_id=run_id,
@@ -189,6 +194,12 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
             arms=arms,
             done=known,
         )
+        if request.mode == "reuse":
+            reusable = [arm for arm in arms if arm.name not in request.always_executed]
+            doubted = _replay(request.warehouse, run, reusable)
+            if doubted:
+                manifest = replace(manifest, doubted=doubted)
+                store.write_manifest(manifest.to_values(), evaluation.frozen.data)
         planned = plan_shards(arms, run.is_done)
         store.write_shards([shard.to_values() for shard in planned])
         return StartedRun(
@@ -284,7 +295,15 @@ def collect_record(started: StartedRun) -> RunRecord:
         wall_seconds=sum(leg.seconds for leg in legs),
         legs=legs,
         status="interrupted" if is_interrupted else "finished",
-        invalid=tuple(dict.fromkeys([*store.read_invalid(), *run.invalid])),
+        invalid=tuple(
+            dict.fromkeys(
+                [
+                    *store.read_invalid(),
+                    *run.invalid,
+                    *answered_without_product(started.manifest.knock_outs),
+                ]
+            )
+        ),
         earlier=find_earlier(started.warehouse, started.manifest),
     )
 
@@ -331,17 +350,18 @@ def revision_to_resume(request: RunRequest) -> str | None:
     return None if point is None or point.is_dirty else point.commit
 
 
-def _replay(
-    warehouse: Path, run_id: str, store: CaptureStore, arms: Sequence[PlannedArm]
-) -> dict[str, Capture]:
-    """Take over matching captures of earlier runs, written down as replayed before all else."""
+def _replay(warehouse: Path, run: Run, arms: Sequence[PlannedArm]) -> list[str]:
+    """Take over matching captures of earlier runs, written down as replayed before all else.
+
+    Returns:
+        The arms of which some were executed again and did not agree: nothing of them is replayed.
+    """
     keys = {ask.key for arm in arms if arm.identity.is_identified for ask in arm.asks}
-    found = {
-        key: capture.as_replay(run_id) for key, capture in find_reusable(warehouse, keys).items()
-    }
-    for capture in found.values():
-        store.put(capture)
-    return found
+    kept, doubted = check_replays(run, arms, find_reusable(warehouse, keys))
+    for key, capture in kept.items():
+        run.done[key] = capture.as_replay(run.run_id)
+        run.store.put(run.done[key])
+    return doubted
 
 
 def _check_same_settings(manifest: Manifest, evaluation: Evaluation, point: Point | None) -> None:

@@ -92,4 +92,5 @@ class RunRecord:
     legs: tuple[ProcessPart, ...] = ()
     status: Literal["finished", "interrupted"]
     invalid: tuple[str, ...] = ()
+    digest: str | None = None
     earlier: Mapping[str, EarlierRuns] = field(default_factory=dict)

@@ -17,7 +17,7 @@ from typing import Any
 from coldrun.tasks.arms.workspace.isolation import prune_sessions
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.machine.file_locks import try_lock
-from coldrun.tasks.lib.machine.scratch import remove_folder
+from coldrun.tasks.lib.machine.files import remove_folder
 from coldrun.tasks.product.points import prune_points
 
 DAY_SECONDS = 86_400.0

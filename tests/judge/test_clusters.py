@@ -99,7 +99,9 @@ def answer(query, plain=answer):
             pass
     return plain(query)
 """
-    lab = EvaluationLab(tmp_path).prepare(20, arm=flaky)
+    lab = EvaluationLab(tmp_path).prepare(
+        20, arm=flaky, config=CONFIG.replace("[run]", '[run]\nsandbox = "none"')
+    )
     report = lab.run(trials=2).report
     one, two = arm_of(report, "reader").budgets
     assert (one.samples, one.coverage) == (1, 0.75)

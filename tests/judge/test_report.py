@@ -160,7 +160,7 @@ def test_report_begins_with_what_executed_and_what_was_replayed(
     report = labs[verdict][1]
     first = printed(report).splitlines()[0]
 
-    counts = "executed 0 · replayed 12" if verdict == "replayed" else "executed 12 · replayed 0"
+    counts = "executed 3 · replayed 9" if verdict == "replayed" else "executed 12 · replayed 0"
     failures = 9 if verdict == "invalid" else 0
     digits = report.panel.digest.removeprefix("sha256:")[:12]
     assert first == f"{counts} · tool failures {failures} · panel toy {digits}"
@@ -227,7 +227,7 @@ def test_invalid_and_unrun_reports_make_no_claim(
     for verdict in ("invalid", "did_not_run"):
         text = printed(labs[verdict][1])
         assert "reader: no claim, the run is" in text
-    assert "replayed, not measured: reader: exact 1.000" in printed(labs["replayed"][1])
+    assert "REPLAYED, not measured: 9 of 12 answers" in printed(labs["replayed"][1])
 
 
 def test_bar_that_fails_is_printed_and_exits_1(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.report.document import Table
-from coldrun.tasks.report.run_document import find_stratum, production_lines, stratum_blocks
-from tests.evaluations import CONFIG, EvaluationLab, arm_of
+from coldrun.tasks.report.run_document import find_stratum, stratum_blocks
+from tests.evaluations import CONFIG, EvaluationLab
 from tests.holdouts import make_holdout_lab
 
 HALF_RIGHT = """\
@@ -43,7 +43,6 @@ def test_strata_of_a_mined_panel_add_up_to_it(tmp_path: Path) -> None:
     assert table.headers == ["language", "tasks", *(arm.name for arm in report.arms)]
     whole = [f"{arm.measures['hit@1'].value:.3f}" for arm in report.arms]
     assert table.rows == [["python", "12", *whole]]
-    assert report.production == {}
 
 
 def test_report_by_a_stratum_prints_it_in_all_forms(tmp_path: Path) -> None:
@@ -105,33 +104,3 @@ def test_report_by_knowledge_cutoff_needs_the_date_only_where_there_are_two(tmp_
     assert refused.returncode == 2
     both = "knowledge_cutoff 2026-03-01, knowledge_cutoff 2026-04-01"
     assert f"is the start of several strata: {both}; name one" in refused.stderr
-
-
-def test_production_estimate_weights_a_balanced_sample_back(tmp_path: Path) -> None:
-    """Nine of twelve tasks have one answer, which the arm never gives; the sample has one of each.
-
-    By shape the sample is right on 3 of 4 tasks; in production 3 of 12 are.
-    """
-    lab = EvaluationLab(tmp_path)
-    lab.write(CONFIG.replace('rule = "all"', 'rule = "answer-shape"\nsize = 4'))
-    lab.write_arm(HALF_RIGHT)
-    shapes = ["item-1"] * 9 + ["item-2", "item-3", "item-4"]
-    lab.write_rows(
-        [{"id": f"t{n}", "query": shape, "gold": [shape]} for n, shape in enumerate(shapes)]
-    )
-    lab.freeze()
-    report = lab.run().report
-    part = report.production["reader"]
-    assert arm_of(report, "reader").measures["exact"].value == 0.75
-    assert (part.tasks, part.coverage) == (12, 1.0)
-    assert part.estimate == pytest.approx(3 / 12)
-    nulls, line = production_lines(report.model_copy(update={"arms": [_shown(report)]}))
-    # of the sample the constant is right on one in four
-    assert nulls.startswith("nulls, exact: for production constant 0.750, random 0.250, ")
-    assert "for telling systems apart 0.750" in line
-    assert "for production 0.250" in line
-
-
-def _shown(report: object) -> object:
-    arm = arm_of(report, "reader")  # type: ignore[arg-type]
-    return arm.model_copy(update={"is_withheld": False})

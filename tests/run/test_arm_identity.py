@@ -153,7 +153,7 @@ def test_declared_program_changes_the_key(product: Lab, monkeypatch: pytest.Monk
     assert by_argv.keys() == {"searcher"}
     program.write_text("#!/bin/sh\necho 2\n")
     after = key_of(product, binaries=("searcher",))
-    assert differing_components(before, after) == ("binaries",)
+    assert differing_components(before, after) == ("binaries", "session")
     with pytest.raises(ConfigError, match="'missing' of `binaries`"):
         parts_of(product, binaries=("missing",))
 

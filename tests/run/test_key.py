@@ -52,6 +52,7 @@ CHANGES: dict[str, dict[str, Any]] = {
     "interpreter": {"identity": replace(IDENTITY, interpreter="CPython 3.12")},
     "binaries": {"identity": replace(IDENTITY, binaries={})},
     "environment": {"identity": replace(IDENTITY, environment="sha256:f")},
+    "session": {"identity": replace(IDENTITY, session={"system": "another"})},
     "seed": {"question": replace(QUESTION, seed=1)},
     "trial": {"trial": 1},
 }
