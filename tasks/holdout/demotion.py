@@ -12,7 +12,7 @@ import datetime as dt
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coldrun.tasks.freeze.split import UNDATED, task_instant
+from coldrun.tasks.freeze.sample import UNDATED, task_instant
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.mine.candidates import make_task_id
 

@@ -29,8 +29,8 @@ from coldrun.tasks.holdout.openings import (
 )
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import LedgerError, UsageError
-from coldrun.tasks.lib.machine.atomic_write import write_whole
 from coldrun.tasks.lib.machine.file_locks import try_lock
+from coldrun.tasks.lib.machine.files import write_whole
 
 
 def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:

@@ -41,6 +41,7 @@ from coldrun.tasks.holdout.openings import (
 )
 from coldrun.tasks.holdout.private import SessionWatch, private_warehouse
 from coldrun.tasks.holdout.sealed_file import SealedPart, read_sealed
+from coldrun.tasks.holdout.user_openings import find_other_openings, note_opening
 from coldrun.tasks.judge.answer_rows import list_answers
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.evidence import INTERRUPTED
@@ -139,17 +140,16 @@ def prepare_opening(
             "or seal later ones with [split] sealed_after"
         )
     holdout = config.holdout or HoldoutConfig()
-    outside = judge_opening(holdout, openings, event=request.event)
-    if outside and not request.is_override:
-        raise UsageError(
-            f"{'; '.join(outside)}. --override opens it all the same, and is written down"
-        )
+    _refuse_outside(judge_opening(holdout, openings, event=request.event), request)
     config = with_repo(config, repo)
 
     def mine(found: Config) -> MinedPanel:
         return mine_panel(found.panel, config_dir=config_path.parent, scratch=scratch)
 
     part = read_sealed(files, lock, config, mine=mine)
+    elsewhere = len(find_other_openings(part.tasks, openings))
+    outside = judge_opening(holdout, openings, event=request.event, elsewhere=elsewhere)
+    _refuse_outside(outside, request)
     aggregates = holdout.aggregates or (config.primary,)
     evaluation = Evaluation(
         config=narrow_config(config, holdout, aggregates),
@@ -182,6 +182,13 @@ def prepare_opening(
         aggregates=aggregates,
         range_end=range_end,
     )
+
+
+def _refuse_outside(outside: Sequence[str], request: OpeningRequest) -> None:
+    if outside and not request.is_override:
+        raise UsageError(
+            f"{'; '.join(outside)}. --override opens it all the same, and is written down"
+        )
 
 
 def _is_text(text: str) -> bool:
@@ -247,6 +254,8 @@ def open_sealed(
     demoted = None
     if request.is_task_level and opening.result is not None:
         demoted = demotion_entry(opening, opening.result["read"])
+    if opening.is_counted:
+        note_opening(opening, prepared.part.tasks)
     openings = append_opening(prepared.files, opening, demoted=demoted)
     forget_beginning(prepared.files, scratch)
     return OpenedPart(

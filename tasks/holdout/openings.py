@@ -192,19 +192,20 @@ def is_demoted(lock: Mapping[str, Any]) -> bool:
 
 
 def judge_opening(
-    holdout: HoldoutConfig, openings: Sequence[Opening], *, event: str | None
+    holdout: HoldoutConfig, openings: Sequence[Opening], *, event: str | None, elsewhere: int = 0
 ) -> tuple[str, ...]:
     """What puts one more opening outside of `[holdout]`; empty where it is allowed.
 
     Openings count whatever panel was frozen when they were made: another sample of the same tasks
-    is not unread. Raising `openings` is a change of the lock, which the lock records.
+    is not unread. `elsewhere` are openings of any of the tasks under other configurations. Raising
+    `openings` is a change of the lock, which the lock records.
     """
     problems = []
-    used = count_openings(openings)
+    used = count_openings(openings) + elsewhere
     if used >= holdout.openings:
         problems.append(
             f"[holdout] allows it to be opened {times(holdout.openings)}, and it was opened "
-            f"{times(used)}"
+            f"{times(used)}" + (f" ({elsewhere} elsewhere, by task)" if elsewhere else "")
         )
     if holdout.when != ANY_EVENT:
         if event is None:

@@ -13,7 +13,7 @@ from coldrun.tasks.arms.base import Session
 from coldrun.tasks.arms.workspace.isolation import prune_sessions
 from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError, StorageError
 from coldrun.tasks.lib.machine.file_locks import take_lock, try_lock
-from coldrun.tasks.lib.machine.scratch import remove_folder
+from coldrun.tasks.lib.machine.files import remove_folder
 from coldrun.tasks.lib.records import Point, Question, Reply, SessionEnd, SessionStart
 from coldrun.tasks.product.point_use import use_point
 from coldrun.tasks.run.execute import Abort, OpenSession

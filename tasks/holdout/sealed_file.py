@@ -24,11 +24,10 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from coldrun.tasks.config import Config
-from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.panel_file import panel_from_bytes
+from coldrun.tasks.freeze.lock import EvaluationFiles, panel_from_bytes
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
 from coldrun.tasks.lib.errors import ColdrunError, LockError, StorageError, UsageError
-from coldrun.tasks.lib.machine.scratch import find_enclosing_repository
+from coldrun.tasks.lib.machine.files import find_enclosing_repository
 from coldrun.tasks.lib.records import MinedPanel, Task
 
 KEY_VARIABLE = "COLDRUN_HOLDOUT_KEY"

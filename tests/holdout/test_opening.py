@@ -493,7 +493,7 @@ def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Pat
     lab.write_arm(f"from pathlib import Path\ndef answer(query):\n{slow}    return {{'items': []}}")
     mark = tmp_path / "mark"
     text = lab.config.read_text()
-    lab.config.write_text(f'{text}set_env = {{ MARK = "{mark}" }}\n')
+    lab.config.write_text(f'{text}set_env = {{ MARK = "{mark}" }}\nsandbox = false\n')
     lab.freeze()
     program = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],

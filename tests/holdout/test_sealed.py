@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from coldrun.tasks.config import Config, load_config
-from coldrun.tasks.freeze.lock import read_lock
-from coldrun.tasks.freeze.panel_file import panel_from_bytes
+from coldrun.tasks.freeze.lock import panel_from_bytes, read_lock
 from coldrun.tasks.holdout.sealed_file import (
     SealedPart,
     find_key,
