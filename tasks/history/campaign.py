@@ -18,7 +18,7 @@ from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ColdrunError, RepositoryError, StorageError, UsageError
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.manifest import new_run_id
-from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.prepare import Evaluation, arm_digests
 from coldrun.tasks.run.run_lifecycle import RunRequest, is_resumable
 from coldrun.tasks.stats.decomposition import next_points, outcome_vector
 from coldrun.tasks.stats.noise import PooledFloor
@@ -71,6 +71,7 @@ class Campaign:
     measure_one: Measure
     _known: dict[str, MeasuredRun] = field(default_factory=dict)
     _count: int = 0
+    _arms: dict[str, str] = field(default_factory=dict)
 
     def measure(self, commit: HistoryCommit, *, repeat: int = 0, is_cold: bool = False) -> bool:
         """Measure a commit unless the journal has it, and say whether it has a usable run.
@@ -92,6 +93,7 @@ class Campaign:
             self._tell(commit, "known", known.reason or "measured already")
             return known.status == "measured"
         self._tell(commit, "begins")
+        self._refuse_edits()
         began = time.monotonic()
         entry = Entry(commit=commit.commit, repeat=repeat, status="running")
         try:
@@ -127,6 +129,18 @@ class Campaign:
         if entry.run_id not in self._known:
             self._known.update(read_runs(self.request.warehouse, [entry.run_id]))
         return self._known.get(entry.run_id)
+
+    def _refuse_edits(self) -> None:
+        """A history measures all of its points with the same adapters, programs and environment."""
+        now = arm_digests(self.request.evaluation)
+        self._arms = self._arms or now
+        changed = sorted(name for name in now if now[name] != self._arms.get(name))
+        if changed:
+            raise UsageError(
+                f"the files, programs or environment of {', '.join(changed)} changed while the "
+                "history ran, so later points would be measured with something else; undo that and "
+                "continue, or start anew"
+            )
 
     def _run(
         self, commit: HistoryCommit, entry: Entry, known: Entry | None, *, is_cold: bool

@@ -21,7 +21,7 @@ from coldrun.tasks.history.commits import (
 from coldrun.tasks.history.history_plan import HistoryCommit, thin_out
 from coldrun.tasks.lib.errors import ConfigError, UsageError
 from coldrun.tasks.lib.own_code import own_code
-from coldrun.tasks.run.prepare import Evaluation
+from coldrun.tasks.run.prepare import Evaluation, arm_digests
 from coldrun.warehouse.reader import connect, select_rows
 
 HistoryMode = Literal["cold", "reuse"]
@@ -64,6 +64,7 @@ class HistoryRequest:
             "trials": self.trials,
             "known": dict(self.known),
             "code": dict(own_code()),
+            "arms": arm_digests(self.evaluation),
         }
 
 

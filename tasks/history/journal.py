@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import StorageError, UsageError
-from coldrun.tasks.lib.machine.atomic_write import write_whole
+from coldrun.tasks.lib.machine.files import write_whole
 from coldrun.tasks.run.capture import hold_run
 
 EntryStatus = Literal["running", "measured", "failed"]

@@ -40,8 +40,8 @@ from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import ColdrunError, StorageError
 from coldrun.tasks.lib.git.clone import is_url
 from coldrun.tasks.lib.git.repository import Repository
-from coldrun.tasks.lib.machine.atomic_write import write_whole
 from coldrun.tasks.lib.machine.file_locks import try_lock
+from coldrun.tasks.lib.machine.files import write_whole
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.report.document import lines
 from coldrun.tasks.report.markdown import inert, to_markdown

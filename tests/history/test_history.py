@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from coldrun.tasks.history.campaign import PointRequest, measure_point
+from coldrun.tasks.judge.report_model import Report
+from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.watch import Watch, watching
 from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory, failing, killed_at, statuses
@@ -67,6 +70,28 @@ def test_decompose_of_a_change_and_its_revert_names_the_blind_spot(small: SmallH
     assert whole.sum.churn == 12
     assert list(whole.sum.flapping_tasks) == [f"t{n:02}" for n in range(2, 8)]
     assert not whole.blind_spots
+
+
+def test_adapter_that_is_edited_in_mid_run_stops_the_history(small: SmallHistory) -> None:
+    """All points are measured with the same files; undone, the history goes on, else it is new."""
+    for number in range(3):
+        small.add(f"change {number}", range(8 + number))
+    small.freeze()
+    adapter = small.config.parent / "adapter.py"
+    text = adapter.read_text()
+    request = small.request("backfill")
+    measured: list[str] = []
+
+    def measure(asked: PointRequest) -> Report:
+        measured.append(asked.commit)
+        adapter.write_text(text + "# edited\n")
+        return measure_point(asked)
+
+    with pytest.raises(UsageError, match="tool changed while the history ran"):
+        small.conduct(request, measure)
+    assert len(measured) == 1
+    adapter.write_text(text)
+    assert {point.status for point in small.conduct(request).points} == {"measured"}
 
 
 def test_backfill_measures_equal_trees_once(small: SmallHistory) -> None:
