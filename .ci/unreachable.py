@@ -26,6 +26,7 @@ KEPT = {
     "do_POST": "http.server calls it",
     "handle_async_request": "httpx calls it",
     "aclose": "httpx calls it",
+    "emit": "logging calls it",
     "process_renderables": "rich calls it",
 }
 """Names that something outside the source reaches, with the reason."""

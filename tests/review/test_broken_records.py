@@ -158,7 +158,7 @@ def test_a_replay_of_a_resumed_answer_is_not_resumed_itself(tmp_path: Path) -> N
 
     report = lab.run("reuse").report
 
-    assert (report.counts.replayed, report.counts.resumed) == (12, 0)
+    assert (report.counts.replayed, report.counts.resumed) == (9, 0)
     assert "resumed" not in words.first_line(report)
 
 

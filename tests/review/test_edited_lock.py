@@ -17,5 +17,5 @@ def test_a_lock_whose_denominators_were_edited_is_refused(tmp_path: Path) -> Non
 
     shown = lab.invoke("run", lab.config)
 
-    assert shown.returncode == 2
+    assert shown.returncode == 5
     assert "lock" in shown.stderr

@@ -108,10 +108,11 @@ def test_the_path_that_a_session_gets_is_part_of_its_environment(
     lab: Lab, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It decides which programs the arm finds."""
-    before = parts(lab, adapter=None, argv=("sh", "-c", "true")).environment
+    values: dict[str, object] = {"adapter": None, "argv": ("sh", "-c", "true"), "sandbox": False}
+    before = parts(lab, **values).environment
     monkeypatch.setenv("PATH", f"{lab.root}{os.pathsep}{os.environ['PATH']}")
 
-    assert parts(lab, adapter=None, argv=("sh", "-c", "true")).environment != before
+    assert parts(lab, **values).environment != before
 
 
 @pytest.mark.parametrize("declared", [".", "toy.panel.jsonl", "tasks.jsonl"])

@@ -20,10 +20,11 @@ def parts(lab: Lab, *, point: Point | None = None, **values: object) -> ArmIdent
 
 
 def built_point(lab: Lab, text: str) -> Point:
-    (lab.root / "source").write_text(text)
+    source = lab.scratch / "caches" / "source"
+    source.parent.mkdir(parents=True, exist_ok=True)
+    source.write_text(text)
     if not (lab.root / "product").exists():
         lab.commit_files("product", {"a.py": "a = 1\n", ".gitignore": "built/\n"})
-    source = lab.root / "source"
     return lab.point(setup=("sh", "-c", f"mkdir -p built && cp {source} built/table"))
 
 
@@ -73,6 +74,7 @@ def test_a_session_that_changes_what_the_set_up_made_is_named(lab: Lab) -> None:
             return {"items": [{"path": "src/a.py"}]}
         """,
         point=point,
+        sandbox=False,
     ) as session:
         ask(session)
         end = session.close()
@@ -98,6 +100,7 @@ def test_a_session_that_stages_its_changes_is_invalid(lab: Lab) -> None:
             return {"items": [{"path": "src/a.py"}]}
         """,
         point=lab.point(),
+        sandbox=False,
     ) as session:
         ask(session)
         end = session.close()

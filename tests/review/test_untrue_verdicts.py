@@ -38,7 +38,7 @@ def test_a_replayed_candidate_is_not_measured_because_a_control_executed(tmp_pat
 
     report = lab.run("reuse").report
 
-    assert (report.counts.executed, report.counts.replayed, report.evidence) == (12, 12, "mixed")
+    assert (report.counts.executed, report.counts.replayed, report.evidence) == (15, 9, "mixed")
     assert (report.verdict, report.exit_code) == ("replayed", 4)
     assert words.headline(report, report.gates[0]).startswith("replayed, not measured: ")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.evaluations import EvaluationLab
+from tests.evaluations import CONFIG, EvaluationLab
 
 pytest.register_assert_rewrite("tests.terminal.emulator")
 
@@ -53,7 +53,11 @@ class GatedLab:
 def gated(tmp_path: Path) -> GatedLab:
     """A frozen evaluation whose arm waits."""
     gated = GatedLab(EvaluationLab(tmp_path))
-    gated.lab.prepare(TASKS, arm=WAITING.format(gate=str(gated.gate)))
+    gated.lab.prepare(
+        TASKS,
+        arm=WAITING.format(gate=str(gated.gate)),
+        config=CONFIG.replace("[run]", '[run]\nsandbox = "none"'),
+    )
     return gated
 
 
