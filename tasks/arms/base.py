@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 from coldrun.tasks.config import ArmConfig
+from coldrun.tasks.lib.machine.limits import Limits
 from coldrun.tasks.lib.records import AnswerKind, Point, Question, Reply, SessionEnd, SessionStart
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ class SessionContext:
     run_id: str
     on_starting: Callable[[Callable[[], None]], None] | None = None
     view: View | None = None
+    limits: Limits = field(default_factory=Limits)
     is_knocked_out: bool = False
 
 

@@ -164,6 +164,8 @@ class DrivenSession:
         return replace(reply, status="abstained" if is_abstention else "answered"), signal
 
     def _infra(self, reply: Reply, reason: str, *, log_start: int) -> Reply:
+        if broken := self.workspace.limits.broken():
+            reason += f" (it broke a limit: {', '.join(broken)})"
         return replace(
             reply,
             status="infra",

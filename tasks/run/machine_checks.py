@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from coldrun.tasks.lib.git.git_command import find_user
 from coldrun.tasks.lib.machine.files import find_enclosing_repository
+from coldrun.tasks.lib.machine.limits import unlimited
 from coldrun.tasks.lib.machine.sandbox import sandbox_problem
 from coldrun.tasks.run.scratch_usage import find_prunable
 from coldrun.warehouse.reader import NEXT_STEP, find_damage
@@ -172,7 +173,9 @@ def check_sandbox() -> Check:
     """That sessions can be sealed."""
     problem = sandbox_problem()
     if problem is None:
-        return _ok("sandbox", "bubblewrap runs; sessions are sealed")
+        loose = unlimited()
+        rest = f"; not limited: {', '.join(loose)} (no control group can be made)" if loose else ""
+        return _ok("sandbox", f"bubblewrap runs; sessions are sealed{rest}")
     return _bad(
         "sandbox",
         f"sessions are not sealed, and their answers never replayed: {problem}",

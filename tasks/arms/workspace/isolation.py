@@ -33,6 +33,7 @@ from coldrun.tasks.lib.machine.files import (
     refuse_enclosing_repository,
     remove_folder,
 )
+from coldrun.tasks.lib.machine.limits import LimitedGroup, make_group
 from coldrun.tasks.lib.machine.sandbox import SEARCH_PATH, Mount, wrap_command
 from coldrun.tasks.lib.records import Point, SessionEnd
 from coldrun.tasks.product.point_use import describe_use, use_point
@@ -73,25 +74,27 @@ class Workspace:
     point: Point | None
     locks: tuple[FileLock, ...]
     view: View
+    limits: LimitedGroup
     mounts: tuple[Mount, ...] = ()
     devices: tuple[str, ...] = ()
     has_network: bool = False
 
     def command(self, argv: Sequence[str]) -> list[str]:
-        """The command line that starts a program of the session, in the sandbox if it has one.
+        """The command line that starts a program of the session, under its limits, in the sandbox
+        if it has one.
 
         Raises:
             FileNotFoundError: The sandbox does not show the program.
         """
-        if not self.view.is_sandboxed:
-            return list(argv)
-        return wrap_command(
-            [self.find_program(argv[0]), *argv[1:]],
-            self.mounts,
-            cwd=self.cwd,
-            has_network=self.has_network,
-            devices=self.devices,
-        )
+        if self.view.is_sandboxed:
+            argv = wrap_command(
+                [self.find_program(argv[0]), *argv[1:]],
+                self.mounts,
+                cwd=self.cwd,
+                has_network=self.has_network,
+                devices=self.devices,
+            )
+        return self.limits.wrap(argv)
 
     def find_program(self, name: str) -> str:
         """Where a program of a sandboxed session lies.
@@ -158,6 +161,7 @@ class Workspace:
             noun = "process" if strays == 1 else "processes"
             warnings += (f"left {strays} {noun} outside its process group, now ended",)
         log = self.read_log(limit=LOG_TAIL_BYTES)
+        self.limits.remove()
         remove_folder(self.root)
         self.root.with_suffix(".lock").unlink(missing_ok=True)
         _release(self.locks)
@@ -187,7 +191,10 @@ def open_workspace(
             (root / folder).mkdir(mode=0o700)
         mirror = _inject_files(context, arm, root / "files")
         corpus = None
-        if context.corpus.trees:
+        if context.corpus.trees and not arm.has_corpus:
+            (root / "corpus").mkdir()
+            corpus = CorpusCopy(directory=root / "corpus", originals={}, states={})
+        elif context.corpus.trees:
             corpus = copy_corpus(context.corpus, scratch=context.scratch, target=root / "corpus")
         cwd = mirror if context.point is None else context.point.directory.resolve()
         if arm.cwd is not None and corpus is not None:
@@ -207,6 +214,7 @@ def open_workspace(
             environment=session_environment(arm, root, view),
             corpus=corpus,
             view=view,
+            limits=make_group(context.limits),
             mounts=_session_mounts(context, view, root) if view.is_sandboxed else (),
             devices=arm.devices,
             has_network=arm.network,

@@ -1,0 +1,76 @@
+"""What one session uses up is its own failure, with the limit named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from coldrun.tasks.arms.arm_kind import open_session
+from coldrun.tasks.lib.machine.limits import Limits, _bases, make_group
+from tests.sessions import Lab, ask
+
+CONTROLLED = pytest.mark.skipif(len(_bases()) < 2, reason="no control group can be made here")
+
+
+def replies_of(lab: Lab, body: str, **limits: int) -> list[object]:
+    """The first question breaks something, the second is an ordinary one."""
+    lab.adapter(f"def answer(question):\n    {body}\n    return {{'items': ['src/a.py']}}\n")
+    context = lab.context(lab.arm())
+    session = open_session(
+        type(context)(
+            **{
+                **{name: getattr(context, name) for name in context.__slots__},
+                "limits": Limits(**limits),
+            }
+        )
+    )
+    try:
+        return [ask(session, "break", name="q1"), ask(session, "go on", name="q2")]
+    finally:
+        session.close()
+        groups = session.workspace.limits.folders.values()  # type: ignore[attr-defined]
+        assert not [path for path in groups if path.exists()]
+
+
+@CONTROLLED
+@pytest.mark.parametrize(
+    ("body", "limits", "words"),
+    [
+        (
+            "question['query'] == 'break' and bytearray(10 << 30)",
+            {"memory_mb": 200},
+            "memory_mb = 200",
+        ),
+        (
+            "question['query'] == 'break' and [os.fork() or time.sleep(9) for _ in range(200)]",
+            {"processes": 20},
+            "processes = 20",
+        ),
+    ],
+)
+def test_limit_that_is_broken_is_named_and_the_next_question_is_answered(
+    lab: Lab, body: str, limits: dict[str, int], words: str
+) -> None:
+    """A ten-gigabyte allocation and two hundred processes end with their session's process."""
+    first, second = replies_of(lab, body, **limits)
+    assert (first.status, second.status) == ("infra", "answered")  # type: ignore[attr-defined]
+    assert f"it broke a limit: {words}" in first.reason  # type: ignore[attr-defined]
+
+
+def test_flood_of_the_log_ends_at_the_limit(lab: Lab) -> None:
+    """Standard error is a file, and grows no larger than one may."""
+    body = "question['query'] == 'break' and [os.write(2, b'x' * (1 << 20)) for _ in range(500)]"
+    first, second = replies_of(lab, body, disk_mb=8)
+    assert (first.status, second.status) == ("infra", "answered")  # type: ignore[attr-defined]
+
+
+def test_limits_without_a_control_group_are_those_of_ulimit(tmp_path: Path) -> None:
+    """They are the shell's words before the program."""
+    group = make_group(Limits(memory_mb=100, open_files=50, disk_mb=1))
+    group.folders.clear()
+    argv = group.wrap(["true"])
+    assert "ulimit -d 102400" in argv[2]
+    assert "ulimit -n 50" in argv[2]
+    assert "ulimit -f 2048" in argv[2]
+    assert argv[3:] == ["sh", "true"]
