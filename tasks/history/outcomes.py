@@ -16,6 +16,7 @@ from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.manifest import Manifest, read_manifest
 from coldrun.tasks.stats.decomposition import ArmAtPoint, PointOutcome
 from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
+from coldrun.warehouse.digests import verify_run
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
 
@@ -75,6 +76,9 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     ):
         arm = scores[row["run_id"]].setdefault(row["arm"], {"row": row, "scores": {}})
         arm["scores"][row["measure"]] = dict(row["by_task"])
+    for row in runs:
+        if scores[row["run_id"]]:
+            verify_run(warehouse, row)
     return {row["run_id"]: _run(row, scores[row["run_id"]], arms[row["run_id"]]) for row in runs}
 
 

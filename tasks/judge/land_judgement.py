@@ -58,13 +58,13 @@ def report_of(warehouse: Path, run_id: str) -> BuiltReport:
 
 def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     """Analyse a record, and land its scores and its line in `runs`."""
+    built = build_report(record)
     manifest = record.manifest
-    values = {**manifest.to_values(), "invalid": list(record.invalid)}
-    text = canonical_json(values).decode()
-    sealed = seal_row(text, digest_files(warehouse, manifest.run_id))
-    built = build_report(replace(record, digest=sealed["digest"]))
-    report = built.report
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    text = canonical_json({**manifest.to_values(), "invalid": list(record.invalid)}).decode()
+    sealed = seal_row(text, digest_files(warehouse, manifest.run_id))
+    report = built.report.model_copy(update={"digest": sealed["digest"]})
+    built = replace(built, report=report)
     row = {
         "run_id": manifest.run_id,
         "name": manifest.name,

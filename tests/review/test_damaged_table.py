@@ -174,7 +174,8 @@ def test_a_run_of_another_version_is_one_line_and_others_are_readable(lab: Evalu
     path = lab.warehouse / "runs" / f"{second}.parquet"
     table = pq.read_table(path)
     at = table.schema.get_field_index("manifest")
-    pq.write_table(table.set_column(at, "manifest", [['{"invalid": [], "later": 1}']]), path)
+    table = table.set_column(at, "manifest", [['{"invalid": [], "later": 1}']])
+    pq.write_table(table.drop_columns(["files", "digest"]), path)
 
     for command in (("report", "last"), ("compare", first, second)):
         done = lab.invoke(*command)
