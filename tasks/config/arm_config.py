@@ -16,6 +16,7 @@ from pydantic import (
     Field,
     SerializeAsAny,
     SerializerFunctionWrapHandler,
+    field_validator,
     model_serializer,
     model_validator,
 )
@@ -63,6 +64,9 @@ DEFAULT_EMPTY_PATTERNS = (
 )
 """A tool that says one of these in a short text has honestly found nothing."""
 
+NO_CORPUS = "no-corpus"
+"""The null of an arm that may remember: the same arm with an empty corpus."""
+
 HEADER_VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 """`${NAME}` in a header: the value of a declared variable."""
 
@@ -73,7 +77,7 @@ DESCRIPTIVE_KEYS = ("ablation_of", "factor", "uses", "min_use_share")
 
 LATER_KEYS = (
     *(*DESCRIPTIVE_KEYS, "cwd", "items_may_be_new"),
-    *("sandbox", "network", "devices", "product", "package"),
+    *("sandbox", "network", "devices", "product", "package", "has_corpus"),
 )
 """Keys that are left out of an arm's serialised form while they are unset, so that the keys of
 captures from before they existed stay valid."""
@@ -90,7 +94,8 @@ class ArmConfig(Section):
 
     name: str = Field(min_length=1, pattern=r"^[A-Za-z0-9][A-Za-z0-9._+-]*$")
     kind: str
-    role: Literal["candidate", "control", "floor"] = "candidate"
+    role: Literal["candidate", "control", "floor", "null"] = "candidate"
+    has_corpus: bool = True
     trials: int = Field(default=1, ge=1)
     sessions: int = Field(default=1, ge=1)
     order: Literal["any", "fixed"] = "any"
@@ -98,6 +103,13 @@ class ArmConfig(Section):
     component: str | None = None
     ablation_of: str | None = None
     factor: Names = ()
+
+    @field_validator("role", "has_corpus")
+    @classmethod
+    def _is_for_people_to_say(cls, value: object) -> object:
+        if value == "null" or value is False:
+            raise ValueError("nulls are made by coldrun, and so are arms without the corpus")
+        return value
 
     @model_validator(mode="after")
     def _ablation_has_its_factor(self) -> ArmConfig:
@@ -122,6 +134,18 @@ class ArmConfig(Section):
     def is_identified(self) -> bool:
         """Whether coldrun sees all that decides an answer, so that it may be reused."""
         return True
+
+    @property
+    def may_remember(self) -> bool:
+        """Whether what answers may know the corpus from elsewhere, such as a model's training."""
+        return False
+
+    def without_corpus(self) -> ArmConfig:
+        """The same arm over an empty corpus, once: what it still finds is memory."""
+        name = f"{NO_CORPUS}:{self.name}"
+        return self.model_copy(
+            update={"name": name, "role": "null", "has_corpus": False, "trials": 1}
+        )
 
 
 class ProcessArm(ArmConfig):
@@ -161,6 +185,11 @@ class ProcessArm(ArmConfig):
     def is_identified(self) -> bool:
         """Whether coldrun starts what answers; an endpoint can change at any time."""
         return bool(self.argv)
+
+    @property
+    def may_remember(self) -> bool:
+        """Whether it reaches the network, and so whatever is known there."""
+        return self.network
 
     @property
     def is_served(self) -> bool:

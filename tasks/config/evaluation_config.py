@@ -240,6 +240,15 @@ class RunConfig(Section):
     sandbox: SandboxChoice = None
 
 
+class LimitsConfig(Section):
+    """`[limits]`: what a session may use."""
+
+    memory_mb: int | None = Field(default=None, ge=16)
+    processes: int | None = Field(default=None, ge=4)
+    open_files: int | None = Field(default=None, ge=32)
+    disk_mb: int | None = Field(default=None, ge=1)
+
+
 class Config(Section):
     """One evaluation. Paths in it are relative to the file's folder."""
 
@@ -252,6 +261,7 @@ class Config(Section):
     product: ProductConfig | None = None
     arm: tuple[AnyArm, ...] = ()
     run: RunConfig = RunConfig()
+    limits: LimitsConfig = LimitsConfig()
     prices: PricesConfig | None = None
 
     @field_validator("arm")
@@ -269,11 +279,18 @@ class Config(Section):
 
     @property
     def arms(self) -> tuple[ArmConfig, ...]:
-        """The declared arms; with none declared, bm25 as control and grep as floor."""
-        return self.arm or (
+        """The declared arms; with none declared, bm25 as control and grep as floor.
+
+        A candidate that may remember the corpus is asked once more without it, as a null.
+        """
+        arms = self.arm or (
             find_kind("bm25").settings(name="bm25", role="control", kind="bm25"),
             find_kind("grep").settings(name="grep", role="floor", kind="grep"),
         )
+        if self.panel.repo is None and self.panel.kind == "jsonl":
+            return arms
+        knocked_out = (arm for arm in arms if arm.role == "candidate" and arm.may_remember)
+        return (*arms, *(arm.without_corpus() for arm in knocked_out))
 
     @property
     def primary(self) -> str:

@@ -87,6 +87,7 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
                     measures=measures,
                 )
                 for name, measures in analysis.nulls.items()
+                if name not in analysis.vectors[config.primary]
             ),
             *arm_parts,
         ],

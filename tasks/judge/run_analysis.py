@@ -100,6 +100,10 @@ def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
     nulls = {
         measure.text: _null_vectors(record, measure, measures[0], judged) for measure in measures
     }
+    for arm in arms:
+        if arm.config.role == "null":
+            for text, found in nulls.items():
+                found[arm.name] = vectors[text][arm.name]
     repeats = {arm.name: describe_repeats(tasks, arm, measures[0]) for arm in arms}
     gates = adjust_gates(
         [

@@ -24,6 +24,7 @@ from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ConfigError, LockError
 from coldrun.tasks.lib.git.clone import ensure_clone
 from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.machine.limits import Limits
 from coldrun.tasks.lib.records import Point, Question, Reply, Task
 from coldrun.tasks.lib.served import served
 from coldrun.tasks.lib.watch import current_watch
@@ -287,6 +288,7 @@ def _opener(
                 run_id=setting.run_id,
                 on_starting=on_starting,
                 view=view,
+                limits=Limits(**config.limits.model_dump()),
                 is_knocked_out=is_knocked_out,
             )
         )

@@ -23,6 +23,7 @@ from coldrun.tasks.holdout.opening import (
     prepare_opening,
 )
 from coldrun.tasks.holdout.private import SessionWatch
+from coldrun.tasks.holdout.sealed_file import key_folder
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import finish_run
 from coldrun.tasks.judge.warehouse_list import list_panels
@@ -43,6 +44,28 @@ kind = "command"
 argv = ["{python}", "{adapter}"]
 adapter = "arm.py"
 """
+
+
+ODD_SERVER = """
+import json, sys
+
+def say(**message):
+    print(json.dumps({"jsonrpc": "2.0", **message}), flush=True)
+
+for line in sys.stdin:
+    message = json.loads(line)
+    if message["method"] == "initialize":
+        version = message["params"]["protocolVersion"]
+        about = {"name": "odd", "version": "1"}
+        say(id=message["id"], result={"protocolVersion": version, "capabilities": {"tools": {}},
+                                      "serverInfo": about})
+    elif message["method"] == "tools/list":
+        say(id=message["id"], result={"tools": [{"name": "find", "inputSchema": {}}]})
+    elif message["method"] == "tools/call":
+        say(method="notifications/unknown", params={"asked": message["params"]["arguments"]})
+        say(id=message["id"], result={"content": [{"type": "text", "text": "no results"}]})
+"""
+"""A server whose every answer comes with a notification that the SDK cannot read."""
 
 
 def evaluate(
@@ -104,6 +127,46 @@ def test_open_sealed_leaves_no_sealed_query_anywhere(lab: EvaluationLab) -> None
     assert not any(word in lab.files.ledger.read_text() for word in SEALED)
     assert lab.load().frozen.tasks
     assert not list((lab.scratch / "holdout").glob("opening-*"))
+
+
+def test_sealed_tasks_count_as_opened_under_another_name(lab: EvaluationLab) -> None:
+    """A copy of the configuration, and another fraction, share tasks that were read."""
+    open_part(lab)
+    text = lab.config.read_text()
+    for name, changed in (
+        ("copy", text),
+        ("fraction", text.replace("sealed_fraction = 0.5", "sealed_fraction = 0.45")),
+    ):
+        other = EvaluationLab(lab.root, name=name)
+        other.write(changed)
+        other.freeze()
+        with pytest.raises(UsageError, match=r"it was opened once \(1 elsewhere, by task\)"):
+            open_part(other)
+    assert not any(word in (key_folder() / "opened.jsonl").read_text() for word in SEALED)
+
+
+def test_library_that_logs_a_sealed_query_reaches_no_terminal(
+    lab: EvaluationLab, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """The SDK logs messages that it cannot read, with all that is in them."""
+    lab.write(
+        lab.config.read_text()
+        + """
+[[arm]]
+name = "odd"
+role = "control"
+kind = "mcp"
+argv = ["{python}", "{adapter}"]
+adapter = "odd.py"
+tool = "find"
+arguments = { query = "{query}" }
+"""
+    )
+    (lab.config.parent / "odd.py").write_text(ODD_SERVER)
+    lab.freeze(force=True)
+    open_part(lab)
+    said = capfd.readouterr()
+    assert not any(word in said.out + said.err for word in SEALED)
 
 
 def test_open_sealed_twice_needs_an_override_that_is_recorded(lab: EvaluationLab) -> None:

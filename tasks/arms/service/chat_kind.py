@@ -36,6 +36,12 @@ class ChatArm(ServerArm):
     retry_prompt: str | None = None
 
     @property
+    def may_remember(self) -> bool:
+        """A model was trained on what is public; one that is told nothing of the corpus has nothing
+        to be asked without."""
+        return "{corpus_listing}" in f"{self.system} {self.prompt} {self.retry_prompt}"
+
+    @property
     def sent_headers(self) -> dict[str, str]:
         """The headers of a request, the model's key included."""
         if self.api_key_env is None:
