@@ -32,21 +32,33 @@ for path in sorted(pathlib.Path(".").rglob("*.py")):
 """
 
 SERVER = """\
-import pathlib, re
-from mcp.server.fastmcp import FastMCP
-server = FastMCP("finder", log_level="ERROR")
+import json, pathlib, re, sys
 
-@server.tool()
-def find(question: str, limit: int) -> str:
+def find(question, limit):
     word = re.search(r"topic\\d+", question)[0]
     found = [path for path in sorted(pathlib.Path(".").rglob("*.py")) if word in path.read_text()]
     return "\\n".join(f"./{path}:1:{word}" for path in found[:limit])
 
-@server.tool()
-def reset() -> None:
-    pass
+def schema(**kinds):
+    properties = {name: {"type": kind} for name, kind in kinds.items()}
+    return {"type": "object", "properties": properties, "required": list(kinds)}
 
-server.run()
+TOOLS = [
+    {"name": "find", "inputSchema": schema(question="string", limit="integer")},
+    {"name": "reset", "inputSchema": schema()},
+]
+for line in sys.stdin:
+    message = json.loads(line)
+    asked = message.get("params", {})
+    if message["method"] == "initialize":
+        result = {"protocolVersion": asked["protocolVersion"], "capabilities": {"tools": {}},
+                  "serverInfo": {"name": "finder", "version": "1"}}
+    elif message["method"] == "tools/list":
+        result = {"tools": TOOLS}
+    elif message["method"] == "tools/call":
+        result = {"content": [{"type": "text", "text": find(**asked["arguments"])}]}
+    if "id" in message:
+        print(json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": result}), flush=True)
 """
 
 TASKS = 8
@@ -82,7 +94,7 @@ def test_try_asks_given_tools_and_its_configuration_repeats_the_run(
     done = lab.coldrun(
         *("try", repository.path, "--tasks", str(TASKS), "--json", "report.json"),
         *("--arm", "python3 search.py {query}", "--arm", "odd=python3 search.py {query} 9|{}"),
-        *("--mcp", f"{sys.executable} server.py", "--tool", "find"),
+        *("--mcp", "{python} server.py", "--tool", "find"),
         *("--argument", "question={query}", "--argument", "limit=3"),
         cwd=here,
     )
@@ -243,14 +255,14 @@ def test_argument_that_is_null_is_refused() -> None:
 @pytest.mark.usefixtures("here")
 def test_server_says_which_tools_it_has(here: Path) -> None:
     """And what they take, so that the next try is right."""
-    done = CliRunner().invoke(main, ["try", "none", "--mcp", f"{sys.executable} server.py"])
+    done = CliRunner().invoke(main, ["try", "none", "--mcp", "{python} server.py"])
     assert done.exit_code == 2, done.output
     told = (
         "--mcp needs --tool NAME; with what they need, the server has: find(question, limit), reset"
     )
     assert told in done.stderr.splitlines()[-1]
 
-    tables = read_arms(GivenTools(servers=(f"{sys.executable} server.py",), tool="find"))
+    tables = read_arms(GivenTools(servers=("{python} server.py",), tool="find"))
     arm = parse_config({"panel": PANEL, "arm": tables}).arms[-1]
     assert isinstance(arm, McpArm)
     tools = list_tools(arm, scratch=here.parent / "scratch")
