@@ -5,27 +5,36 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.errors import RepositoryError
 from coldrun.tasks.lib.git.clone import FULL_NAME, is_url
-from coldrun.tasks.lib.git.git_command import read_git
+from coldrun.tasks.lib.git.git_command import read_git, run_git
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import Revision
 
 NETWORK_SECONDS = 1800
 """A transfer that takes longer is given up."""
 
-CAREFUL = (
-    *("-c", "core.fsmonitor=false", "-c", "core.untrackedCache=false"),
-    *("-c", "core.checkStat=default", "-c", "core.trustctime=true"),
-    *("-c", "core.sparseCheckout=false", "-c", "core.ignoreStat=false"),
-)
-"""Options under which git looks at every file itself, whatever a repository sets."""
-
 FETCHED_REF = "refs/coldrun/fetched"
+
+LOOK_AT_FILES = tuple(
+    word
+    for setting in (
+        "add.ignoreErrors=false",
+        "core.checkStat=default",
+        "core.fsmonitor=false",
+        "core.ignoreStat=false",
+        "core.sparseCheckout=false",
+        "core.splitIndex=false",
+        "core.trustctime=true",
+        "core.untrackedCache=false",
+    )
+    for word in ("-c", setting)
+)
+"""Settings under which git looks at every file, whatever a repository's own settings say."""
 
 
 def is_remote(repo: str) -> bool:
@@ -34,7 +43,11 @@ def is_remote(repo: str) -> bool:
 
 
 def resolve_remote(url: str, revision: str) -> str:
-    """The commit that a branch, tag or full object name means in the repository at `url`."""
+    """The commit that a branch, tag or full object name means in the repository at `url`.
+
+    Raises:
+        RepositoryError: The repository cannot be reached, or has no such branch or tag.
+    """
     if FULL_NAME.fullmatch(revision):
         return revision
     output = _transfer(["ls-remote", url], Path(tempfile.gettempdir()))
@@ -57,14 +70,20 @@ def resolve_remote(url: str, revision: str) -> str:
 
 
 def fetch_alone(source: str, commit: str, target: Path) -> Revision:
-    """Make a repository at `target` that holds one commit of a URL or absolute path alone.
+    """Make a repository at `target` that holds one commit of `source` and nothing else.
 
-    No remote is recorded, so no later commit can be reached from inside.
+    `source` is a URL or an absolute path. The work tree is checked out without the user's git
+    configuration, `HEAD` is detached at the commit, and no remote is recorded, so no later commit
+    can be reached from inside.
+
+    Returns:
+        What `HEAD` and its tree turned out to be.
+
+    Raises:
+        RepositoryError: The commit cannot be fetched, or `HEAD` is not the commit asked for.
     """
     target.mkdir(parents=True, exist_ok=True)
-    read_git(
-        ["init", "--quiet", *_format_of(commit), "--initial-branch=coldrun", "."], directory=target
-    )
+    read_git(["init", "--quiet", "--initial-branch=coldrun", *_like(commit)], directory=target)
     _fetch_commit(source, commit, target)
     read_git(["checkout", "--quiet", "--detach", commit], directory=target)
     _forget_source(target)
@@ -72,6 +91,7 @@ def fetch_alone(source: str, commit: str, target: Path) -> Revision:
 
 
 def _fetch_commit(source: str, commit: str, target: Path) -> None:
+    """Fetch one commit at depth 1, through the whole repository where a server refuses that."""
     fetch = [
         *("-c", "protocol.version=2", "-c", "gc.auto=0"),
         *("fetch", "--quiet", "--depth=1", "--no-tags", "--no-write-fetch-head"),
@@ -80,17 +100,10 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
         path = source.removeprefix("file://")
         # Whoever owns the files: only objects are read.
         serve = "git -c uploadpack.allowAnySHA1InWant=true -c 'safe.directory=*' upload-pack"
-        try:
-            read_git(
-                [*fetch, f"--upload-pack={serve}", f"file://{path}", f"+{commit}:{FETCHED_REF}"],
-                directory=target,
-            )
-        except RepositoryError as error:
-            if "lazy fetching disabled" in str(error):
-                raise RepositoryError(
-                    f"{path} is a partial clone and lacks files of {commit[:12]}; name a full clone"
-                ) from None
-            raise
+        read_git(
+            [*fetch, f"--upload-pack={serve}", f"file://{path}", f"+{commit}:{FETCHED_REF}"],
+            directory=target,
+        )
         return
     try:
         _transfer([*fetch, source, f"+{commit}:{FETCHED_REF}"], target)
@@ -105,6 +118,7 @@ def _fetch_commit(source: str, commit: str, target: Path) -> None:
 
 
 def _transfer(arguments: Sequence[str], folder: Path) -> bytes:
+    """Run git over the network, as the user has set it up."""
     return read_git(arguments, directory=folder, as_user=True, timeout_seconds=NETWORK_SECONDS)
 
 
@@ -115,10 +129,6 @@ def _forget_source(target: Path) -> None:
     shutil.rmtree(target / ".git" / "logs", ignore_errors=True)
 
 
-def _format_of(commit: str) -> tuple[str, ...]:
-    return ("--object-format=sha256",) if len(commit) == 64 else ()
-
-
 def verify_head(checkout: Path, commit: str) -> Revision:
     """`HEAD` of a checkout and its tree. Raises RepositoryError when it is another commit."""
     head = Repository.open(checkout).resolve("HEAD")
@@ -127,15 +137,34 @@ def verify_head(checkout: Path, commit: str) -> Revision:
     return head
 
 
+def keep_index(checkout: Path, tree: str) -> None:
+    """Keep the index of a fresh checkout beside it, where set-ups and sessions cannot mark files.
+
+    It is a repository of its own, so that no setting made in the checkout hides a change either.
+    """
+    kept = _kept_index(checkout)
+    read_git(["init", "--quiet", "--bare", "--template=", *_like(tree), str(kept)])
+    shutil.copy2(checkout / ".git" / "index", kept / "index")
+
+
+def _kept_index(checkout: Path) -> Path:
+    return checkout.with_name(f"{checkout.name}.git")
+
+
+def _like(object_id: str) -> tuple[str, ...]:
+    """The option that makes a repository whose objects are named like this one."""
+    return ("--object-format=sha256",) if len(object_id) == 64 else ("--object-format=sha1",)
+
+
 def list_changed(checkout: Path, tree: str) -> tuple[str, ...]:
-    """Tracked files that are not what `tree` says, staged or not, or that are marked so that git
-    does not look at them, sorted. Writes nothing."""
-    status = (*CAREFUL, "status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+    """Tracked files that are not what `tree` says, staged or not, sorted. Writes nothing."""
+    kept = (f"--git-dir={_kept_index(checkout)}", f"--work-tree={checkout}")
+    status = ("status", "--porcelain=v1", "-z", "--untracked-files=no", "--no-renames")
+    objects = {"GIT_OBJECT_DIRECTORY": str(checkout / ".git" / "objects")}
+    found = read_git([*kept, *LOOK_AT_FILES, *status], directory=checkout, environment=objects)
+    unstaged = (record[3:] for record in found.split(b"\0") if record[1:2] not in (b" ", b""))
     staged = ("diff-index", "--cached", "--name-only", "-z", "--no-renames", tree, "--")
-    unstaged = (record[3:] for record in _records(checkout, *status) if record[1:2] != b" ")
-    flags = (record.partition(b" ") for record in _records(checkout, "ls-files", "-v", "-z"))
-    marked = (path for flag, _, path in flags if flag == b"S" or flag.islower())
-    return tuple(sorted(map(os.fsdecode, {*unstaged, *marked, *_records(checkout, *staged)})))
+    return tuple(sorted(map(os.fsdecode, {*unstaged, *_records(checkout, *staged)})))
 
 
 def list_untracked(checkout: Path) -> tuple[str, ...]:
@@ -157,11 +186,16 @@ def list_tracked(checkout: Path) -> dict[str, str]:
 
 
 def _records(folder: Path, *arguments: str) -> list[bytes]:
+    """The output of a git command with `-z`, taken apart."""
     return [each for each in read_git(arguments, directory=folder).split(b"\0") if each]
 
 
 def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str | None]:
-    """What a commit has at these paths, as "mode object"; None where it has nothing."""
+    """What a commit has at these paths, as "mode object"; None where it has nothing.
+
+    Raises:
+        RepositoryError: The commit is not in the repository.
+    """
     found: dict[str, str | None] = dict.fromkeys(paths)
     if not found:
         return found
@@ -175,67 +209,84 @@ def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[st
     return found
 
 
-def write_worktree_tree(repo: Path, objects: Path) -> str:
+def write_worktree_tree(repo: Path, objects: Path, head: str) -> str:
     """The tree of a dirty work tree: what `git add --all` would stage, untracked files included.
 
-    Every file is read: a fresh index knows of no marks and no times. The user's index and object
-    store stay as they are; new objects go to the bare repository `objects`, which is made here and
-    borrows the user's. What a sparse checkout leaves out is as in `HEAD`.
+    The index is a fresh one of the tree `head`: marks in the user's own hide no change. Files
+    outside a sparse checkout are those of `head`, unless they are there. The user's index and
+    object store stay as they are: new objects go to the bare repository `objects`, which is made
+    here and borrows the user's.
 
     Raises:
-        RepositoryError: A repository lies within, whose files belong to no commit of this one.
+        RepositoryError: A nested repository has files that no commit of it has, or is not recorded
+            in `head`; or git cannot read the work tree.
     """
     common = Path(_one_line(["rev-parse", "--path-format=absolute", "--git-common-dir"], repo))
     top = Path(_one_line(["rev-parse", "--show-toplevel"], repo))
-    head = _one_line(["rev-parse", "HEAD"], repo)
-    read_git(["init", "--quiet", *_format_of(head), "--bare", str(objects)], directory=top)
+    read_git(["init", "--quiet", "--bare", *_like(head), str(objects)], directory=top)
     (objects / "objects" / "info" / "alternates").write_text(f"{common / 'objects'}\n")
-    index = objects / "worktree.index"
     environment = {
-        "GIT_INDEX_FILE": str(index),
+        "GIT_INDEX_FILE": str(objects / "worktree.index"),
+        "GIT_NO_REPLACE_OBJECTS": "1",
         "GIT_OBJECT_DIRECTORY": str(objects / "objects"),
         "GIT_ALTERNATE_OBJECT_DIRECTORIES": str(common / "objects"),
     }
-    options: dict[str, Any] = {"directory": top, "as_user": True, "environment": environment}
-    read_git([*CAREFUL, "read-tree", head], **options)
-    read_git([*CAREFUL, "add", "--all", "."], **options)
-    _restore_left_out(top, head, options)
-    tree = read_git(["write-tree"], **options).decode("ascii").strip()
-    _refuse_nested(top, head, options)
+
+    def git(*arguments: str, names: Sequence[bytes] = ()) -> bytes:
+        stdin = [name + b"\0" for name in names]
+        options: dict[str, Any] = {"directory": top, "as_user": True, "environment": environment}
+        return read_git([*LOOK_AT_FILES, *arguments], stdin=stdin, **options)
+
+    git("read-tree", head)
+    absent = _outside_sparse_checkout(top)
+    if absent:
+        known = set(git("ls-files", "-z").split(b"\0"))
+        names = [name for name in absent if name in known]
+        git("update-index", "--skip-worktree", "-z", "--stdin", names=names)
+    git("add", "--all", ".")
+    ignored = read_git(
+        ["ls-files", "--cached", "--ignored", "--exclude-standard", "-z"],
+        directory=top,
+        as_user=True,
+    ).split(b"\0")
+    there = [name for name in ignored if name and os.path.lexists(top / os.fsdecode(name))]
+    git("update-index", "--add", "-z", "--stdin", names=there)
+    tree = git("write-tree").decode("ascii").strip()
+    _refuse_hidden_files(top, objects, head, tree)
     return tree
 
 
-def _restore_left_out(top: Path, head: str, options: Mapping[str, Any]) -> None:
-    """Take from `HEAD` what a sparse checkout does not lay out."""
-    records = read_git(["ls-files", "-t", "-z"], directory=top, as_user=True).split(b"\0")
-    names = [record[2:] for record in records if record.startswith(b"S ")]
-    names = [name for name in names if not os.path.lexists(top / os.fsdecode(name))]
-    if names:
-        whole = read_git(["ls-tree", "-r", "-z", "--full-tree", head], directory=top, as_user=True)
-        left_out = set(names)
-        kept = [each for each in whole.split(b"\0") if each.partition(b"\t")[2] in left_out]
-        update = ["update-index", "-z", "--index-info"]
-        read_git(update, stdin=[each + b"\0" for each in kept], **options)
+def _outside_sparse_checkout(top: Path) -> list[bytes]:
+    """Files that a sparse checkout leaves out of the work tree, and that are not there."""
+    is_sparse = ["config", "--type=bool", "--get", "core.sparseCheckout"]
+    if run_git(is_sparse, directory=top, as_user=True)[1].strip() != b"true":
+        return []
+    marked = read_git(["ls-files", "-t", "-z"], directory=top, as_user=True).split(b"\0")
+    names = [line[2:] for line in marked if line.startswith(b"S ")]
+    return [name for name in names if not os.path.lexists(top / os.fsdecode(name))]
 
 
-def _refuse_nested(top: Path, head: str, options: Mapping[str, Any]) -> None:
-    """Refuse a work tree with repositories in it that `HEAD` does not have as it has them here."""
-    changes = ["diff-index", "--cached", "--raw", "-z", "--no-renames", "--abbrev=64", head, "--"]
-    fields = read_git([*CAREFUL, *changes], **options).split(b"\0")
-    found = [
-        path for meta, path in zip(fields[::2], fields[1::2], strict=False) if b" 160000 " in meta
-    ]
-    status = [*CAREFUL, "status", "--porcelain=v2", "-z", "--ignore-submodules=none"]
-    for record in read_git([*status, "--untracked-files=no"], **options).split(b"\0"):
-        words = record.split(b" ", 8)
-        if len(words) == 9 and words[2].startswith(b"S") and words[2] != b"SC..":
-            found.append(words[8])
-    if found:
-        names = ", ".join(sorted({os.fsdecode(name).rstrip("/") for name in found}))
-        raise RepositoryError(
-            f"the work tree {top} has repositories of their own in it ({names}), whose files "
-            "belong to no commit of the product; commit there and here, or ignore them"
-        )
+def _refuse_hidden_files(top: Path, objects: Path, head: str, tree: str) -> None:
+    """Refuse nested repositories that `tree` has as a commit alone, if that is not all they are."""
+    nested: dict[str, set[str]] = {head: set(), tree: set()}
+    for root, found in nested.items():
+        for record in _records(objects, "ls-tree", "-r", "-z", "--full-tree", root):
+            if record.startswith(b"160000"):
+                found.add(os.fsdecode(record.partition(b"\t")[2]))
+    for number, path in enumerate(sorted(nested[tree])):
+        if path not in nested[head]:
+            raise RepositoryError(
+                f"{top / path} is a repository inside of the work tree {top}, whose files git does "
+                'not see, so commit = "worktree" cannot measure them; add it as a submodule, '
+                "ignore it, or remove its .git folder"
+            )
+        if os.path.lexists(top / path / ".git"):
+            inner = Repository.open(top / path).resolve("HEAD").tree
+            if write_worktree_tree(top / path, objects / f"nested-{number}", inner) != inner:
+                raise RepositoryError(
+                    f"the submodule {top / path} has changes that are not committed, which "
+                    'commit = "worktree" cannot measure; commit them in the submodule first'
+                )
 
 
 def lay_dirty_tree(checkout: Path, objects: Path, tree: str) -> None:

@@ -1,6 +1,7 @@
 """The product at a commit: fetched alone, verified, set up once, kept, and looked at afterwards.
 
 points/<digest>/checkout     the product's files, with a repository that holds one commit
+points/<digest>/checkout.git the index as it was checked out, which no set-up can mark
 points/<digest>/setup.log    what the set-up printed
 points/<digest>/point.json   the completion stamp, written last; without it nothing here counts
 points/<digest>.lock         held while the point is prepared
@@ -41,6 +42,7 @@ from coldrun.tasks.product.checkout import (
     fetch_alone,
     find_entries,
     is_remote,
+    keep_index,
     lay_dirty_tree,
     list_made,
     list_untracked,
@@ -215,7 +217,7 @@ def _find_source(product: ProductConfig, revision: str, config_dir: Path, object
         found = repository.resolve(revision)
         return _Source(repo=str(path), commit=found.commit, tree=found.tree)
     head = repository.resolve("HEAD")
-    tree = write_worktree_tree(path, objects)
+    tree = write_worktree_tree(path, objects, head.tree)
     return _Source(
         repo=str(path),
         commit=head.commit,
@@ -341,6 +343,7 @@ def _move(
             (place.checkout / name).rename(work / "next" / name)
         place.checkout.rename(work / "last")
         (work / "next").rename(place.checkout)
+        keep_index(place.checkout, found.tree)
     except OSError:
         return None
     problems = inspect_checkout(place.checkout, found.commit, found.tree)
@@ -444,14 +447,19 @@ def _point(
 def _check_out(source: _Source, checkout: Path) -> Revision:
     if source.fetched is not None and source.fetched.exists() and source.tree is not None:
         source.fetched.rename(checkout)
+        keep_index(checkout, source.tree)
         return Revision(commit=source.commit, tree=source.tree)
     try:
         found = fetch_alone(source.repo, source.commit, checkout)
         if source.objects is not None and source.tree is not None:
             lay_dirty_tree(checkout, source.objects, source.tree)
             found = Revision(commit=found.commit, tree=source.tree)
+        keep_index(checkout, found.tree)
     except RepositoryError as error:
-        raise PointError(f"cannot check out {source.repo} at {source.commit}: {error}") from None
+        why = str(error)
+        if not is_remote(source.repo) and Repository.open(Path(source.repo)).is_partial():
+            why = "a partial clone lacks objects of the commit; clone it again without --filter"
+        raise PointError(f"cannot check out {source.repo} at {source.commit}: {why}") from None
     if source.tree is not None and found.tree != source.tree:
         raise PointError(
             f"{source.repo} at {source.commit} has the tree {source.tree}, but the checkout has "

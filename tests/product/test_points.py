@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
 import threading
 import time
 from pathlib import Path
@@ -166,6 +167,112 @@ def test_dirty_work_tree_is_measured_as_it_is(lab: Lab, counted: Path) -> None:
     assert other.tree != point.tree
     assert other.directory != point.directory
     assert [path.name for path in point.directory.parent.parent.glob("worktree-*")] == []
+
+
+HIDING = {
+    "assume-unchanged": "git update-index --assume-unchanged tool.py; echo 3 > tool.py",
+    "skip-worktree": "git update-index --skip-worktree tool.py; echo 3 > tool.py",
+    "split index": "git config core.splitIndex true; git update-index --split-index; "
+    "git update-index --assume-unchanged tool.py; echo 3 > tool.py",
+    "fsmonitor": "printf '#!/bin/sh\\nprintf \"tok\\\\0\"\\n' > .git/monitor; "
+    "chmod +x .git/monitor; "
+    "git config core.fsmonitor .git/monitor; git config core.fsmonitorHookVersion 2; "
+    "git update-index --fsmonitor; git status; sleep 0.01; echo 3 > tool.py",
+    "same size and time": "touch -d 2020-01-01 tool.py; git update-index --refresh; "
+    "git config core.checkStat minimal; git config core.trustctime false; printf 3 > tool.py; "
+    'touch -d 2020-01-01 tool.py; test -z "$(git status --porcelain)"',
+}
+"""Edits of tool.py that git itself does not tell of, in a work tree or by a set-up."""
+
+
+@pytest.mark.parametrize("edit", HIDING.values(), ids=list(HIDING))
+def test_edit_that_git_does_not_see_is_measured_or_refused(
+    lab: Lab, counted: Path, edit: str
+) -> None:
+    """Marks in an index hide no change: of the user's work tree, nor one that a set-up makes."""
+    with pytest.raises(PointError, match=r"changed tracked files of the product: tool\.py"):
+        lab.point(setup=("sh", "-c", edit))
+    product = lab.root / "product"
+    subprocess.run(["sh", "-c", edit], cwd=product, check=True, stdout=subprocess.DEVNULL)
+    files = sorted((product / ".git").rglob("*"))
+    point = prepare(lab, "worktree")
+    assert point.is_dirty
+    assert (point.directory / "tool.py").read_text().strip() == "3"
+    assert sorted((product / ".git").rglob("*")) == files
+
+
+def test_set_up_that_points_git_elsewhere_is_refused(lab: Lab, counted: Path) -> None:
+    """The checkout is compared without the settings that a set-up made in it."""
+    for trick in (
+        'cp -r . "$TMPDIR/copy"; git config core.worktree "$TMPDIR/copy"',
+        "echo '*.py filter=h' > .git/info/attributes; git config filter.h.clean 'echo 2'",
+        "git sparse-checkout set --no-cone /.gitignore",
+    ):
+        with pytest.raises(
+            PointError, match=r"changed tracked files of the product: tool\.py|broke the repository"
+        ):
+            lab.point(setup=("sh", "-c", f"{trick}; echo 3 > tool.py"))
+
+
+def test_sparse_work_tree_has_the_commits_files_outside(lab: Lab, counted: Path) -> None:
+    """Files outside of the cone come from `HEAD` unless they are there; those inside can go."""
+    lab.commit_files("product", {"in/a": "1", "in/b": "1", "out/a": "1", "out/b": "1"})
+    lab.git("product", "sparse-checkout", "set", "in")
+    product = lab.root / "product"
+    (product / "in" / "a").unlink()
+    (product / "out").mkdir()
+    (product / "out" / "a").write_text("edited")
+    (product / "out" / "new").write_text("new")
+    found = prepare(lab, "worktree").directory
+    texts = {name: (found / name).read_text() for name in ("in/b", "out/a", "out/b", "out/new")}
+    assert texts == {"in/b": "1", "out/a": "edited", "out/b": "1", "out/new": "new"}
+    assert not (found / "in" / "a").exists()
+
+
+def test_file_that_is_ignored_but_staged_is_measured(lab: Lab, counted: Path) -> None:
+    """What was added by force counts with the content that it has now."""
+    (lab.root / "product" / ".venv").mkdir()
+    (lab.root / "product" / ".venv" / "kept").write_text("staged")
+    lab.git("product", "add", "--force", ".venv/kept")
+    (lab.root / "product" / ".venv" / "kept").write_text("now")
+    assert (prepare(lab, "worktree").directory / ".venv" / "kept").read_text() == "now"
+
+
+def test_nested_repositories_hide_nothing(lab: Lab, counted: Path) -> None:
+    """One that is not recorded is refused, and so is a submodule with changes; both are named."""
+    lab.commit_files("product/vendor", {"v.py": "1"})
+    with pytest.raises(RepositoryError, match=r"product/vendor is a repository inside of"):
+        prepare(lab, "worktree")
+    lab.commit_files("product", {}, "with a submodule")
+    assert not prepare(lab, "worktree").is_dirty
+    lab.git("product/vendor", "update-index", "--assume-unchanged", "v.py")
+    (lab.root / "product" / "vendor" / "v.py").write_text("2")
+    with pytest.raises(RepositoryError, match=r"product/vendor has changes that are not committed"):
+        prepare(lab, "worktree")
+
+
+def test_sha256_product_is_measured(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Objects may have longer names, at a commit and in a dirty work tree."""
+    monkeypatch.setenv("GIT_DEFAULT_HASH", "sha256")
+    commit = lab.commit_files("product", {"tool.py": "1"})
+    monkeypatch.setenv("GIT_DEFAULT_HASH", "sha1")
+    point = lab.point()
+    assert (len(commit), point.commit) == (64, commit)
+    (lab.root / "product" / "tool.py").write_text("2")
+    assert (lab.point("worktree").directory / "tool.py").read_text() == "2"
+
+
+def test_partial_clone_is_measured_where_its_objects_are_there(lab: Lab, counted: Path) -> None:
+    """What is missing is not fetched from elsewhere: one line says what to do."""
+    lab.git("product", "config", "uploadpack.allowFilter", "true")
+    lab.git(".", "clone", "-q", "--filter=blob:none", f"file://{lab.root}/product", "partial")
+    repo = str(lab.root / "partial")
+    assert (lab.point(repo=repo).directory / "tool.py").read_text() == "2"
+    with pytest.raises(PointError, match=r"partial clone lacks objects of the commit; clone it"):
+        lab.point("HEAD~1", repo=repo)
+    lab.git(".", "clone", "-qn", "--filter=tree:0", f"file://{lab.root}/product", "treeless")
+    with pytest.raises(RepositoryError, match=r"a partial clone, clone it again"):
+        lab.point(repo=str(lab.root / "treeless"))
 
 
 def test_linked_worktree_is_a_source(lab: Lab, counted: Path) -> None:

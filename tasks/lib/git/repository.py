@@ -103,14 +103,16 @@ class Repository:
                 f"{self.git_dir} is a shallow clone, whose history is cut off; "
                 "run `git fetch --unshallow` in it and try again"
             )
-        status, output, _ = self._try(
-            "config", "--get-regexp", r"^(extensions\.partialclone|remote\..*\.promisor)$"
-        )
-        if status == 0 and output.strip():
+        if self.is_partial():
             raise RepositoryError(
                 f"{self.git_dir} is a partial clone, whose objects are not all here; "
                 "clone it again without --filter and try again"
             )
+
+    def is_partial(self) -> bool:
+        """Whether it is a partial clone, whose objects are not all here."""
+        promises = r"^(extensions\.partialclone|remote\..*\.promisor)$"
+        return bool(self._try("config", "--get-regexp", promises)[1].strip())
 
     def resolve(self, revision: str) -> Revision:
         """The commit and tree that `revision` names; an annotated tag means its commit."""
@@ -263,6 +265,8 @@ class Repository:
         hint = f"nearest: {', '.join(near)}" if near else "fetch it, or check its spelling"
         if not names:
             hint = "the repository has no commits yet"
+        elif self.is_partial():
+            hint = "it is a partial clone, clone it again without --filter"
         return RepositoryError(f"unknown revision {revision!r} in {self.git_dir}; {hint}")
 
 
