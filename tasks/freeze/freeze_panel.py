@@ -127,6 +127,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
                 [
                     *before.warnings,
                     *after.warnings,
+                    *([LARGEST_FIRST] if config.sample_rule == "largest-first" else ()),
                     *warn_of_size(len(sampled)),
                     *(f"sealed part: {text}" for text in warn_of_size(sealed_asked) if sealed),
                     *mined.notes,
@@ -135,6 +136,12 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
             )
         ),
     )
+
+
+LARGEST_FIRST = (
+    '[sample] rule = "largest-first" takes the tasks with the most gold, which favours a constant '
+    'answer; use "gold-capped" for rankings and "answer-shape" for sets'
+)
 
 
 def _warn_of_oracles(config: Config) -> tuple[str, ...]:
