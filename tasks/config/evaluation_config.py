@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-from pathlib import PurePosixPath
 from typing import Any, Literal
 
 from pydantic import (
@@ -209,26 +208,17 @@ class ProductConfig(Section):
     repo: str
     commit: str = "HEAD"
     setup: tuple[str, ...] = ()
-    setup_key: tuple[str, ...] = ()
     setup_files: tuple[str, ...] = ()
     setup_timeout_seconds: float = Field(default=1800, gt=0)
     setup_env: tuple[str, ...] = ()
 
-    @field_validator("setup_key")
+    @model_validator(mode="before")
     @classmethod
-    def _paths_in_the_product(cls, names: tuple[str, ...]) -> tuple[str, ...]:
-        for name in names:
-            path = PurePosixPath(name)
-            if path.is_absolute() or not path.parts or ".." in path.parts:
-                raise ValueError(
-                    f"[product] setup_key: {name!r} is no path in the product, such as "
-                    '"uv.lock"; files beside the configuration go into setup_files'
-                )
-            if any(sign in name for sign in "*?["):
-                raise ValueError(
-                    f"[product] setup_key: {name!r} is a pattern; name each file, or their folder"
-                )
-        return tuple(sorted({str(PurePosixPath(name)) for name in names}))
+    def _without_setup_key(cls, values: Any) -> Any:
+        """`setup_key` let commits share one set-up; runs from before still name it."""
+        if isinstance(values, dict):
+            return {name: value for name, value in values.items() if name != "setup_key"}
+        return values
 
 
 class RunConfig(Section):

@@ -146,7 +146,6 @@ def _warnings(
     is_backfill = record.request.kind == "backfill"
     hint = "select them to measure them" if is_backfill else "--all measures them"
     yield from _failures(record)
-    yield from _own_set_ups(record)
     for step in steps:
         if step.is_docs_only and (step.up_tasks or step.down_tasks):
             yield (
@@ -183,14 +182,6 @@ def _failures(record: HistoryRecord) -> Iterator[str]:
     for entries in kinds.values():
         names = ", ".join(dict.fromkeys(entry.commit[:12] for entry in entries))
         yield f"could not be measured: {names}: {first_line(entries[0].reason)}"
-
-
-def _own_set_ups(record: HistoryRecord) -> Iterator[str]:
-    """Points that were to share a set-up and do not: how many, and why the first one does not."""
-    points = [run.manifest.point for run in record.runs.values()]
-    notes = {point.commit: point.notes[0] for point in points if point and point.notes}
-    if notes:
-        yield f"{counted(len(notes), 'point')} shared no set-up: {next(iter(notes.values()))}"
 
 
 def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:

@@ -214,13 +214,12 @@ class PanelPart(Part):
 
 
 class PointPart(Part):
-    """The product commit that was measured; `setup_commit`: the one whose set-up it shared."""
+    """The product commit that was measured."""
 
     repo: str
     commit: str
     tree: str
     is_dirty: bool
-    setup_commit: str | None = None
 
 
 class BudgetPart(Part):

@@ -30,7 +30,6 @@ def collect_warnings(
     yield from describe_distribution(record.tasks).warnings
     if manifest.point is not None and manifest.point.is_dirty:
         yield "the product is a dirty work tree: these numbers are no evidence for any commit"
-    yield from () if manifest.point is None else manifest.point.notes
     if manifest.mode == "reuse" and not any(c.evidence == "replayed" for c in record.captures):
         yield (
             "--reuse found no answer under these keys, so everything was executed; "

@@ -201,16 +201,10 @@ class SessionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Point:
-    """The product at one commit, checked out, verified and set up in `directory`.
-
-    `setup_commit` is the commit at which the set-up ran that this point shares; None: its own ran.
-    `notes` say why it shares none although the configuration asks for it.
-    """
+    """The product at one commit, checked out, verified and set up in `directory`."""
 
     repo: str
     directory: Path
     commit: str
     tree: str
     is_dirty: bool = False
-    setup_commit: str | None = None
-    notes: tuple[str, ...] = ()

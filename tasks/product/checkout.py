@@ -172,13 +172,6 @@ def list_untracked(checkout: Path) -> tuple[str, ...]:
     return tuple(sorted(map(os.fsdecode, _records(checkout, "ls-files", "--others", "-z"))))
 
 
-def list_made(checkout: Path) -> tuple[str, ...]:
-    """What git does not track in a checkout, a folder without tracked files as one name with a
-    slash at its end; empty folders included, sorted."""
-    records = _records(checkout, "ls-files", "--others", "--directory", "-z")
-    return tuple(sorted(map(os.fsdecode, records)))
-
-
 def list_tracked(checkout: Path) -> dict[str, str]:
     """The files of a checkout that git tracks, with their modes ("160000": a submodule)."""
     records = (each.partition(b"\t") for each in _records(checkout, "ls-files", "--stage", "-z"))
@@ -188,25 +181,6 @@ def list_tracked(checkout: Path) -> dict[str, str]:
 def _records(folder: Path, *arguments: str) -> list[bytes]:
     """The output of a git command with `-z`, taken apart."""
     return [each for each in read_git(arguments, directory=folder).split(b"\0") if each]
-
-
-def find_entries(repository: Path, commit: str, paths: Sequence[str]) -> dict[str, str | None]:
-    """What a commit has at these paths, as "mode object"; None where it has nothing.
-
-    Raises:
-        RepositoryError: The commit is not in the repository.
-    """
-    found: dict[str, str | None] = dict.fromkeys(paths)
-    if not found:
-        return found
-    options = ("-c", "safe.directory=*", "ls-tree", "-t", "-z", "--full-tree")
-    for record in _records(repository, *options, commit, "--", *found):
-        meta, _, path = record.partition(b"\t")
-        name = os.fsdecode(path)
-        if name in found:
-            mode, _, object_id = meta.decode("ascii").split(" ")
-            found[name] = f"{mode} {object_id}"
-    return found
 
 
 def write_worktree_tree(repo: Path, objects: Path, head: str) -> str:

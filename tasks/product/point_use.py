@@ -18,9 +18,6 @@ from coldrun.tasks.product.checkout import list_changed, list_untracked, verify_
 
 NAMED_FILES = 5
 
-_reserved: dict[Path, FileLock] = {}
-"""Points that this process has prepared and that no run has taken over yet."""
-
 
 def read_stamp(place: Path) -> dict[str, Any] | None:
     """What the completion stamp of a point says; None when it is missing or incomplete."""
@@ -65,21 +62,6 @@ def record_built(checkout: Path, names: Sequence[str]) -> dict[str, list[Any]]:
         os.fsencode(name).hex(): [*_state(checkout / name), _digest(checkout / name)]
         for name in names
     }
-
-
-def renew_built(checkout: Path, untracked: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """What `record_built` said, for the same files now that they were moved into `checkout`.
-
-    Links are read again, because the files of the product that they lead to are others. Bytecode
-    that was left behind is left out.
-    """
-    renewed = {}
-    for key, known in untracked.items():
-        path = checkout / _decode(key)
-        if os.path.lexists(path):
-            digest = _digest(path) if path.is_symlink() else known[-1]
-            renewed[key] = [*_state(path), digest]
-    return renewed
 
 
 def built_digest(place: Path) -> str | None:
@@ -148,26 +130,14 @@ def _digest(path: Path) -> str | None:
         return None
 
 
-def reserve_point(place: Path) -> None:
-    """Keep a point as it is until a run of this process takes it over with `hold_point`."""
-    _reserved[place] = take_lock(place.with_suffix(".hold"), is_shared=True)
-
-
-def release_reserved() -> None:
-    """Give up what was reserved and that no run took over."""
-    for place in tuple(_reserved):
-        if (lock := _reserved.pop(place, None)) is not None:
-            lock.release()
-
-
 @contextmanager
 def hold_point(point: Point | None) -> Iterator[None]:
-    """Keep a point at its commit for the length of a run: others share its set-up, and wait."""
+    """Keep a point as it is for the length of a run: nothing sets it up again, or removes it."""
     if point is None or read_stamp(point.directory.parent) is None:
         yield
         return
     place = point.directory.parent
-    lock = _reserved.pop(place, None) or take_lock(place.with_suffix(".hold"), is_shared=True)
+    lock = take_lock(place.with_suffix(".hold"), is_shared=True)
     try:
         _refuse_moved(point)
         yield
@@ -246,20 +216,6 @@ def sweep_when_free(place: Path) -> None:
         _remove(checkout, list_additions(point))
     finally:
         lock.release()
-
-
-def sweep_all(place: Path, stamp: Mapping[str, Any]) -> None:
-    """Remove all that sessions left in a point's checkout, which must not be in use."""
-    checkout, known = place / "checkout", _built_files(stamp)
-    _remove(
-        checkout,
-        tuple(
-            name
-            for name in list_untracked(checkout)
-            if name not in known
-            or (not _is_kept(name) and _state(checkout / name) != known[name][:-1])
-        ),
-    )
 
 
 def _remove(checkout: Path, names: Sequence[str]) -> None:

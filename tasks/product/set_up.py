@@ -223,6 +223,6 @@ def _digest_declared(path: Path) -> str:
     if not path.exists():
         raise ConfigError(
             f"[product] setup_files: there is nothing at {path}; it names files, relative to the "
-            "configuration's folder, that decide the set-up; files of the product go into setup_key"
+            "configuration's folder, that decide the set-up"
         )
     return digest_path(path)

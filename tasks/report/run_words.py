@@ -41,8 +41,7 @@ def first_line(report: Report) -> str:
     parts.append(panel_words(report.panel.name, report.panel.digest))
     if (point := report.point) is not None:
         dirty = " DIRTY work tree" if point.is_dirty else ""
-        shared = f" (set-up shared, run at {point.setup_commit[:12]})" if point.setup_commit else ""
-        parts.append(f"point {point.commit[:12]}{dirty}{shared}")
+        parts.append(f"point {point.commit[:12]}{dirty}")
     return " · ".join(parts)
 
 

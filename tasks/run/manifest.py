@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import json
 import secrets
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -70,10 +70,10 @@ class Manifest:
 
 def manifest_from_values(values: dict[str, Any]) -> Manifest:
     """The manifest in JSON values."""
-    fields = {key: value for key, value in values.items() if key != "schema"}
-    point = fields.pop("point")
+    own = {key: value for key, value in values.items() if key != "schema"}
+    point = own.pop("point")
     return Manifest(
-        **{**fields, "config": parse_config(fields["config"], source="the run's manifest")},
+        **{**own, "config": parse_config(own["config"], source="the run's manifest")},
         point=None if point is None else point_from_values(point),
     )
 
@@ -114,6 +114,6 @@ def point_values(point: Point) -> dict[str, Any]:
 
 
 def point_from_values(values: dict[str, Any]) -> Point:
-    """The point in JSON values."""
-    own = {"directory": Path(values["directory"]), "notes": tuple(values.get("notes", ()))}
-    return Point(**{**values, **own})
+    """The point in JSON values; other keys, of runs from before, are dropped."""
+    known = {each.name: values[each.name] for each in fields(Point) if each.name in values}
+    return Point(**{**known, "directory": Path(values["directory"])})

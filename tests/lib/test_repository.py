@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import urllib.parse
 from pathlib import Path
 
 import pytest
@@ -13,8 +14,19 @@ from coldrun.tasks.lib.errors import RepositoryError
 from coldrun.tasks.lib.git.clone import ensure_clone, is_url, open_source
 from coldrun.tasks.lib.git.commit_log import parse_log
 from coldrun.tasks.lib.git.git_command import GitStream, repository_options
-from coldrun.tasks.lib.git.path_text import decode_path, encode_path
+from coldrun.tasks.lib.git.path_text import encode_path
 from coldrun.tasks.lib.git.repository import Repository
+
+
+def decode_path(path: str) -> bytes:
+    """The path that `encode_path` wrote as `path`, by the rule in its module."""
+    decoded = urllib.parse.unquote_to_bytes(path)
+    try:
+        text = decoded.decode("utf-8")
+    except UnicodeDecodeError:
+        return decoded
+    return path.encode("utf-8") if encode_path(text.encode("utf-8")) == text else decoded
+
 
 ODD_PATHS = [
     b"a b.txt",

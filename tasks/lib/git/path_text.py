@@ -1,4 +1,4 @@
-"""Writing any file name of a repository as text, and reading it back.
+"""Writing any file name of a repository as text, so that it can be read back.
 
 A path that is UTF-8 stands as it is. One that is not is percent-encoded: each byte that is not
 part of valid UTF-8 becomes `%XX`, and each literal `%` becomes `%25`. A path that is UTF-8 but
@@ -19,18 +19,6 @@ def encode_path(raw_path: bytes) -> str:
     except UnicodeDecodeError:
         return _escape(raw_path)
     return text.replace("%", "%25") if "%" in text and _looks_encoded(text) else text
-
-
-def decode_path(path: str) -> bytes:
-    """The path that `encode_path` wrote as `path`."""
-    if "%" not in path:
-        return path.encode("utf-8")
-    decoded = urllib.parse.unquote_to_bytes(path)
-    try:
-        text = decoded.decode("utf-8")
-    except UnicodeDecodeError:
-        return decoded
-    return decoded if _looks_encoded(text) else path.encode("utf-8")
 
 
 def _looks_encoded(text: str) -> bool:

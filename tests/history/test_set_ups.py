@@ -1,4 +1,4 @@
-"""Histories whose points share a set-up: the score follows the commit, whoever else measures."""
+"""Histories whose product is installed: the score follows the commit, whoever else measures."""
 
 from __future__ import annotations
 
@@ -10,14 +10,13 @@ from pathlib import Path
 import pytest
 
 from coldrun.tasks.history.history_model import History
-from tests.history.small import SmallHistory, statuses
+from tests.history.small import SmallHistory
 
 INSTALL = """
 echo run >> {count}
 python3 -m venv --without-pip .venv
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 """
-EDITABLE = INSTALL + 'echo "$PWD" > "$site/small.pth"\n'
 COPIED = INSTALL + 'mkdir "$site/small"; cp small/*.py "$site/small"\n'
 
 ADAPTER = """
@@ -36,7 +35,7 @@ for line in sys.stdin:
 """
 
 
-def build(small: SmallHistory, setup: str, *, commits: int, new_lock: int) -> Path:
+def build(small: SmallHistory, *, commits: int) -> Path:
     """A package that solves one task more at every commit; gives the file that counts set-ups."""
     count = small.root / "count"
     count.touch()
@@ -44,7 +43,7 @@ def build(small: SmallHistory, setup: str, *, commits: int, new_lock: int) -> Pa
     text = small.config.read_text()
     text = text.replace(
         'setup = ["sh", "setup.sh"]',
-        f'setup = ["sh", "-c", {json.dumps(setup.format(count=count))}]\nsetup_key = ["uv.lock"]',
+        f'setup = ["sh", "-c", {json.dumps(COPIED.format(count=count))}]',
     )
     text = text.replace(
         'argv = ["{python}", "{adapter}", "tool"]\nadapter = "adapter.py"',
@@ -52,10 +51,7 @@ def build(small: SmallHistory, setup: str, *, commits: int, new_lock: int) -> Pa
     )
     small.config.write_text(text)
     for number in range(commits):
-        files = {
-            "small/__init__.py": f"def solved():\n    return range({number + 4})\n",
-            "uv.lock": "old" if number < new_lock else "new",
-        }
+        files = {"small/__init__.py": f"def solved():\n    return range({number + 4})\n"}
         small.commits.append(small.product.commit(f"solve {number + 4}", files))
     small.freeze()
     return count
@@ -66,39 +62,20 @@ def scores(history: History) -> list[float]:
     return [point.measures["exact"].count or 0 for point in history.points]
 
 
-@pytest.mark.soak  # eight virtual environments
-def test_backfill_over_one_set_up_measures_every_commit(small: SmallHistory) -> None:
-    """The product is another at each commit, the lock file at one: two set-ups, and the score of
-    every point is its own."""
-    count = build(small, EDITABLE, commits=8, new_lock=5)
-    history = small.conduct(small.request("backfill"))
-    assert scores(history) == [4, 5, 6, 7, 8, 9, 10, 11]
-    assert count.read_text().count("run") == 2
-    assert statuses(history).count("changed") == 0  # one task is below the noise floor
-    assert not any("set up for itself" in warning for warning in history.warnings)
-    again = small.conduct(small.request("backfill", mode="reuse"))
-    assert scores(again) == scores(history)
-    assert again.counts.replayed == 8 * 24
-    assert count.read_text().count("run") == 2
-
-
 @pytest.mark.soak
 def test_backfill_of_a_copied_product_measures_every_commit(small: SmallHistory) -> None:
-    """Without editable mode nothing is shared, the history says so, and the scores are right."""
-    count = build(small, COPIED, commits=4, new_lock=9)
+    """Each commit is installed from its own files, and once."""
+    count = build(small, commits=4)
     history = small.conduct(small.request("backfill"))
     assert scores(history) == [4, 5, 6, 7]
     assert count.read_text().count("run") == 4
-    (warning,) = [line for line in history.warnings if "set up for itself" in line]
-    assert "copied small/__init__.py to .venv/lib/" in warning
-    assert "leave out setup_key" in warning
 
 
 BACKFILL = """
 import dataclasses, sys
 from pathlib import Path
 from tests.history.small import SmallHistory
-from tests.history.test_shared_setup import scores
+from tests.history.test_set_ups import scores
 from coldrun.tasks.history.commits import list_range, open_product
 from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_requests import HistoryRequest
@@ -120,7 +97,7 @@ def test_two_histories_at_once_do_not_disturb_each_other(
     small: SmallHistory, tmp_path: Path
 ) -> None:
     """Two programs measure the same commits through the same scratch folder."""
-    build(small, EDITABLE, commits=5, new_lock=9)
+    build(small, commits=5)
     both = [
         subprocess.Popen(
             [sys.executable, "-c", BACKFILL, str(small.root), str(tmp_path / name)],
