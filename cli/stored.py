@@ -94,8 +94,8 @@ def runs(
     warehouse: Path,
 ) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
-    from coldrun.tasks.judge.warehouse_list import list_runs, list_unfinished
     from coldrun.tasks.report.warehouse_document import runs_document
+    from coldrun.warehouse.reader import list_runs, list_unfinished
 
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
@@ -121,7 +121,7 @@ def panels(name: str | None, outputs: Outputs, warehouse: Path) -> None:
     A panel that a tool was developed on says less than one that was never looked at. What each was
     used for is declared in [panel] used_for, by date, and printed beside its scores.
     """
-    from coldrun.tasks.judge.warehouse_list import list_panels
+    from coldrun.tasks.judge.panel_list import list_panels
     from coldrun.tasks.report.warehouse_document import panels_document
 
     panels = list_panels(warehouse, name=name)

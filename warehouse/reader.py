@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import glob
 import re
 import warnings
@@ -15,8 +14,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coldrun.tasks.lib.errors import StorageError, UsageError
-from coldrun.warehouse.schemas import TABLES
-from coldrun.warehouse.writer import prepare_warehouse
+from coldrun.warehouse.schemas import TABLES, in_duckdb
+from coldrun.warehouse.writer import EMPTY_NAME, prepare_warehouse
 
 VIEWS = Path(__file__).parent / "views"
 
@@ -26,7 +25,11 @@ class UnreadableFileWarning(UserWarning):
 
 
 def connect(
-    root: Path, *, only: Collection[str] = (), leaves_out: bool = False
+    root: Path,
+    *,
+    only: Collection[str] = (),
+    runs: Collection[str] | None = None,
+    leaves_out: bool = False,
 ) -> duckdb.DuckDBPyConnection:
     """A fresh in-memory database whose tables are views over the warehouse's Parquet files.
 
@@ -37,6 +40,7 @@ def connect(
         only: Names of the tables and views that are needed, those that they read included; left
             out, all. Making a view reads the schema of every file below it, so a query that is
             asked at every point of a long history names what it needs.
+        runs: The ids of the runs that are needed; left out, all. Files of others are not opened.
         leaves_out: Leave out files that cannot be read, with a warning each, so that other runs
             can still be looked at. Whoever decides something by what is there (whether a run
             exists, what was tried) does not.
@@ -46,7 +50,7 @@ def connect(
     """
     prepare_warehouse(root)
     try:
-        return _connect(root, only, {})
+        return _connect(root, only, runs, {})
     except (duckdb.Error, _OtherColumnsError) as error:
         names = [name for name in TABLES if not only or name in only]
         damage = {path: problem for name in names for path, problem in find_damage(root, name)}
@@ -62,7 +66,7 @@ def connect(
             UnreadableFileWarning,
             stacklevel=2,
         )
-    return _connect(root, only, damage)
+    return _connect(root, only, runs, damage)
 
 
 RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
@@ -118,7 +122,10 @@ def _damage_words(damage: Mapping[Path, str]) -> str:
 
 
 def _connect(
-    root: Path, only: Collection[str], left_out: Mapping[Path, str]
+    root: Path,
+    only: Collection[str],
+    runs: Collection[str] | None,
+    left_out: Mapping[Path, str],
 ) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 2})
     connection.execute("SET parquet_metadata_cache = true")
@@ -131,9 +138,13 @@ def _connect(
             continue
         folder = root / name
         files = [glob.escape(str(folder)) + "/*.parquet"]
-        if any(path.parent == folder for path in left_out):
-            found = sorted(path for path in folder.glob("*.parquet") if path not in left_out)
-            files = [glob.escape(str(path)) for path in found]
+        if runs is not None or any(path.parent == folder for path in left_out):
+            names = None if runs is None else {Path(EMPTY_NAME).stem, *runs}
+            files = [
+                glob.escape(str(path))
+                for path in sorted(folder.glob("*.parquet"))
+                if path not in left_out and (names is None or path.stem in names)
+            ]
         texts = ", ".join("'" + file.replace("'", "''") + "'" for file in files)
         connection.execute(
             f"CREATE VIEW {name} AS SELECT * EXCLUDE (filename) FROM "  # noqa: S608 - our own
@@ -148,21 +159,14 @@ def _connect(
     return connection
 
 
-@functools.cache
-def _column_types(table: str) -> dict[str, str]:
-    """The types of a table's columns as DuckDB writes them; asking takes a while."""
-    with duckdb.connect(":memory:") as connection:
-        empty = connection.from_arrow(TABLES[table].empty_table())
-        return dict(zip(empty.columns, map(str, empty.types), strict=True))
-
-
 def _check_types(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Raise when a foreign file has changed the type of a column for all."""
-    wanted = _column_types(table)
+    wanted = {field.name: in_duckdb(field.type) for field in TABLES[table]}
     rows = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?", [table]
     ).fetchall()
-    for name, found in rows:
+    for name, written in rows:
+        found = written.replace('"', "")  # DuckDB quotes the names that are keywords
         if wanted.get(name, found) != found:
             raise _OtherColumnsError(f"{table}.{name} is {found}, not {wanted[name]}")
 
@@ -216,3 +220,20 @@ def find_run_id(connection: duckdb.DuckDBPyConnection, text: str) -> str:
         raise UsageError(f"{text!r} is the start of {len(fitting)} runs; give more of the id")
     known = f"the newest is {ids[-1]}" if ids else "there are none yet"
     raise UsageError(f"no run {text!r} in the warehouse; {known} (`coldrun runs` lists them)")
+
+
+def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:
+    """The newest landed runs first, as JSON values."""
+    return select_rows(
+        connect(warehouse, only=("runs",), leaves_out=True),
+        "SELECT run_id, name, status, strftime(started_at, '%Y-%m-%dT%H:%M:%SZ') AS started_at, "
+        "wall_seconds, panel_digest, verdict, evidence, exit_code, product_commit, is_dirty, "
+        "planned, executed, replayed, resumed, infra FROM runs "
+        "WHERE ? IS NULL OR name = ? ORDER BY runs.started_at DESC, run_id DESC LIMIT ?",
+        [name, name, limit],
+    )
+
+
+def list_unfinished(warehouse: Path) -> list[str]:
+    """The ids of the runs that can be continued, oldest first."""
+    return sorted(path.parent.name for path in (warehouse / "captures").glob("*/run.json"))

@@ -141,3 +141,26 @@ TABLES: dict[str, pa.Schema] = {
     "scores": SCORES,
     "points": POINTS,
 }
+
+_IN_DUCKDB = {
+    "bool": "BOOLEAN",
+    "double": "DOUBLE",
+    "int16": "SMALLINT",
+    "int32": "INTEGER",
+    "int64": "BIGINT",
+    "large_string": "VARCHAR",
+    "string": "VARCHAR",
+    "timestamp[us, tz=UTC]": "TIMESTAMP WITH TIME ZONE",
+}
+
+
+def in_duckdb(column: pa.DataType) -> str:
+    """The type of a column as DuckDB writes it, without quotes."""
+    if pa.types.is_map(column):
+        return f"MAP({in_duckdb(column.key_type)}, {in_duckdb(column.item_type)})"
+    if pa.types.is_list(column):
+        return f"{in_duckdb(column.value_type)}[]"
+    if pa.types.is_struct(column):
+        parts = (f"{field.name} {in_duckdb(field.type)}" for field in column)
+        return f"STRUCT({', '.join(parts)})"
+    return _IN_DUCKDB[str(column)]

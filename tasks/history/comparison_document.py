@@ -8,7 +8,7 @@ from coldrun.tasks.history.history_document import SUBJECT, control_lines, moved
 from coldrun.tasks.history.history_model import Comparison, RunPart, ScorePart
 from coldrun.tasks.history.history_words import interval_text, tasks_text, total_text
 from coldrun.tasks.history.score_trend import Trend, TrendPoint
-from coldrun.tasks.lib.plain_text import counted, cut_text
+from coldrun.tasks.lib.plain_text import counted, cut_text, short_digest
 from coldrun.tasks.report.document import (
     Block,
     Code,
@@ -19,7 +19,7 @@ from coldrun.tasks.report.document import (
     lines,
     warning_lines,
 )
-from coldrun.tasks.report.run_words import p_words, short_digest
+from coldrun.tasks.report.run_words import p_words
 
 COMPARISON_HEADERS = ["arm", "measure", "before", "after", "Δ tasks", "95 %", "up", "down", "p"]
 SHOWN_TASKS = 20

@@ -7,7 +7,7 @@ from typing import Any
 
 from coldrun.tasks.holdout.openings import Opening, opening_words
 from coldrun.tasks.judge.report_model import ArmPart, BarPart, GatePart, MeasurePart, Report
-from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.lib.plain_text import counted, short_digest
 from coldrun.tasks.report import run_words as words
 from coldrun.tasks.report.document import Block, Heading, Line, Paragraph, Table, lines
 from coldrun.tasks.stats.intervals import compare_dev_sealed
@@ -96,7 +96,7 @@ def opening_document(
 ) -> Iterator[Block]:
     """Which opening it is, why, by whom and of what, and the table of its results."""
     which = opening_words(opening, openings, allowed)
-    yield Line(f"sealed part {words.short_digest(opening.sealed_digest)}: {which}")
+    yield Line(f"sealed part {short_digest(opening.sealed_digest)}: {which}")
     event = f" · event: {opening.event}" if opening.event else ""
     yield Line(
         f"line {opening.number} · {opening.at} · {opening.who} · reason: {opening.reason}{event}"

@@ -105,9 +105,17 @@ def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
             for text, found in nulls.items():
                 found[arm.name] = vectors[text][arm.name]
     repeats = {arm.name: describe_repeats(tasks, arm, measures[0]) for arm in arms}
+    exact = _exact_p(
+        [arm for arm in judged if arm.name not in refused],
+        tasks,
+        measures[0],
+        vectors[primary],
+        nulls[primary]["random"],
+        seed,
+    )
     gates = adjust_gates(
         [
-            _gate(arm, arms, tasks, refused.get(arm.name), config, vectors, nulls, repeats, seed)
+            _gate(arm, arms, refused.get(arm.name), config, vectors, nulls, exact, repeats, seed)
             for arm in judged
         ]
     )
@@ -222,11 +230,11 @@ def _aggregate(
 def _gate(  # noqa: PLR0913, PLR0917  the parts of one analysis
     arm: ArmAnswers,
     arms: Sequence[ArmAnswers],
-    tasks: Sequence[Task],
     refused: str | None,
     config: Config,
     vectors: Vectors,
     nulls: Vectors,
+    exact: Mapping[str, dict[str, float]],
     repeats: Mapping[str, Repeats],
     seed: int,
 ) -> GatePart:
@@ -254,7 +262,7 @@ def _gate(  # noqa: PLR0913, PLR0917  the parts of one analysis
                 if other.config.role in ("control", "floor") and other.name != arm.name
             },
             margin_tasks=margin,
-            exact_p=_exact_p(arm, tasks, parse_measure(primary), vectors, nulls, seed),
+            exact_p=exact[arm.name],
             seed=seed,
         )
     floor = repeats[arm.name].floor
@@ -264,21 +272,22 @@ def _gate(  # noqa: PLR0913, PLR0917  the parts of one analysis
 
 
 def _exact_p(
-    arm: ArmAnswers,
+    judged: Sequence[ArmAnswers],
     tasks: Sequence[Task],
     measure: Measure,
-    vectors: Vectors,
-    nulls: Vectors,
+    scores: Mapping[str, FloatArray],
+    expected: FloatArray,
     seed: int,
-) -> dict[str, float]:
-    """The p of the nulls that score by expectation, each by its own distribution."""
-    found = {}
+) -> dict[str, dict[str, float]]:
+    """By arm, the p of the nulls that score by expectation, each by its own distribution."""
+    found: dict[str, dict[str, float]] = {arm.name: {} for arm in judged}
     if measure.definition.is_binary:
-        expected = nulls[measure.text]["random"]
-        found["random"] = random_p(vectors[measure.text][arm.name], expected)
+        for arm in judged:
+            found[arm.name]["random"] = random_p(scores[arm.name], expected)
     if len(tasks) > 1:
-        answers = [arm.items_of_trial(trial) for trial in range(arm.trials)]
-        found["permuted"] = permutation_p(answers, tasks, measure, seed=seed)
+        answers = [[arm.items_of_trial(trial) for trial in range(arm.trials)] for arm in judged]
+        for arm, p in zip(judged, permutation_p(answers, tasks, measure, seed=seed), strict=True):
+            found[arm.name]["permuted"] = p
     return found
 
 

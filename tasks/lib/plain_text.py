@@ -58,3 +58,9 @@ def without_surrogates(value: Any) -> Any:
 def _escape(character: str) -> str:
     code = ord(character)
     return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
+
+
+def short_digest(digest: str) -> str:
+    """A digest as people compare it: algorithm and the first 12 digits."""
+    algorithm, _, value = digest.partition(":")
+    return f"{algorithm}:{value[:12]}" if value else digest[:12]

@@ -15,13 +15,12 @@ from coldrun.tasks.judge.cost_model import (
     SpentPart,
 )
 from coldrun.tasks.judge.report_model import Report
-from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.lib.plain_text import counted, short_digest
 from coldrun.tasks.report.document import Block, Code, Line, Paragraph, lines, table_of
 from coldrun.tasks.report.run_words import (
     arm_named,
     interval_words,
     seconds_words,
-    short_digest,
     withheld_word,
 )
 from coldrun.tasks.stats.measures import parse_measure

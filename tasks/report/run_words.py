@@ -18,12 +18,6 @@ from coldrun.tasks.report.document import Line, Style, lines
 MEASURED_NOTHING = "** measured nothing **"
 
 
-def short_digest(digest: str) -> str:
-    """A digest as people compare it: algorithm and the first 12 digits."""
-    algorithm, _, value = digest.partition(":")
-    return f"{algorithm}:{value[:12]}" if value else digest[:12]
-
-
 def panel_words(name: str, digest: str) -> str:
     """A panel as first lines name it: with the first 12 digits of its hash."""
     return f"panel {name} {digest.rpartition(':')[2][:12]}"

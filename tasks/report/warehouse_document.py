@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coldrun.tasks.judge.warehouse_list import PanelLine
-from coldrun.tasks.lib.plain_text import counted, times
+from coldrun.tasks.lib.plain_text import counted, short_digest, times
 from coldrun.tasks.report.document import Block, Heading, Line, lines, table_of
-from coldrun.tasks.report.run_words import short_digest
+
+if TYPE_CHECKING:
+    from coldrun.tasks.judge.panel_list import PanelLine
 
 NO_RUNS = "no runs in {} yet; `coldrun try .` makes one"
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import functools
 import json
 import math
 import os
@@ -23,14 +24,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
-
-from pydantic import TypeAdapter
+from typing import TYPE_CHECKING, Any, Literal
 
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
 from coldrun.tasks.lib.errors import EditedError, StorageError, UsageError
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role, SessionRecord
 from coldrun.tasks.lib.table_record import Int32, Moment, from_row, to_row
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,12 +87,18 @@ class Capture:
 DETAIL_OF = ("run_id", "key", "task_id", "arm", "trial")
 """The columns of a capture that its attempts and events repeat."""
 
-_CAPTURE = TypeAdapter(Capture)
+
+@functools.cache
+def _capture() -> TypeAdapter[Capture]:
+    """Made when it is needed: it takes longer than a warehouse is read."""
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(Capture)
 
 
 def capture_to_json(capture: Capture) -> bytes:
     """The bytes of a capture file."""
-    values = json.loads(canonical_json(_CAPTURE.dump_python(capture)))
+    values = json.loads(canonical_json(_capture().dump_python(capture)))
     return canonical_json({**values, "digest": digest_json(values)})
 
 
@@ -105,7 +113,7 @@ def capture_from_json(data: bytes) -> Capture:
     written = values.pop("digest")
     if written != digest_json(values):
         raise EditedError("a capture was edited")
-    return _CAPTURE.validate_python(values)
+    return _capture().validate_python(values)
 
 
 def capture_from_row(

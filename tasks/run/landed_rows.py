@@ -93,14 +93,16 @@ def verify_landed(warehouse: Path, run_id: str) -> None:
     Raises:
         EditedError: Names the file.
     """
-    connection = connect(warehouse, only=("runs",))
+    connection = connect(warehouse, only=("runs",), runs=[run_id])
     for row in select_rows(connection, "SELECT * FROM runs WHERE run_id = ?", [run_id]):
         verify_run(warehouse, row)
 
 
 def read_landed(warehouse: Path, run_id: str) -> list[Capture]:
     """All landed captures of a run."""
-    connection = connect(warehouse, only=("captures", "attempts", "events"), leaves_out=True)
+    connection = connect(
+        warehouse, only=("captures", "attempts", "events"), runs=[run_id], leaves_out=True
+    )
     rows = select_rows(
         connection,
         "SELECT * FROM captures WHERE run_id = ? ORDER BY arm, trial, task_id",
@@ -111,7 +113,8 @@ def read_landed(warehouse: Path, run_id: str) -> list[Capture]:
 
 def read_landed_tasks(warehouse: Path, run_id: str) -> tuple[Task, ...]:
     """The panel that a landed run asked, in panel order."""
-    return select_tasks(connect(warehouse, only=("tasks",), leaves_out=True), run_id)
+    connection = connect(warehouse, only=("tasks",), runs=[run_id], leaves_out=True)
+    return select_tasks(connection, run_id)
 
 
 def select_tasks(connection: Any, run_id: str) -> tuple[Task, ...]:
@@ -141,7 +144,7 @@ def select_tasks(connection: Any, run_id: str) -> tuple[Task, ...]:
 def read_landed_sessions(warehouse: Path, run_id: str) -> list[dict[str, Any]]:
     """The session rows of a landed run."""
     return select_rows(
-        connect(warehouse, only=("sessions",), leaves_out=True),
+        connect(warehouse, only=("sessions",), runs=[run_id], leaves_out=True),
         "SELECT * FROM sessions WHERE run_id = ? ORDER BY session_id",
         [run_id],
     )

@@ -8,10 +8,12 @@ answers. `permuted` takes a candidate's own answers to the other tasks.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.errors import PanelError
@@ -21,6 +23,9 @@ from coldrun.tasks.stats.measures import Measure
 from coldrun.tasks.stats.measures.definition import RandomDraw, cut_items
 
 Grades = tuple[float, ...]
+
+FEW_PAIRS = 8
+"""Scoring pairs of an answer and a task, for each task, up to which only these are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,54 +90,96 @@ def constant_bound(tasks: Sequence[Task], measure: Measure) -> float | None:
 
 
 def permutation_p(
-    answers: Sequence[Mapping[str, Sequence[str]]],
+    arms: Sequence[Sequence[Mapping[str, Sequence[str]]]],
     tasks: Sequence[Task],
     measure: Measure,
     *,
     seed: int,
     resamples: int = 9999,
-) -> float:
-    """Give the p that an arm's answers fit their own tasks better than they fit each other's.
+) -> list[float]:
+    """Give, for each arm, the p that its answers fit their own tasks better than each other's.
 
-    Answers, one mapping for each trial, are given to the tasks in random orders; all trials share
-    the order. Where the question decides nothing, every order is as likely as the real one, so
-    p = (1 + orders with as high a score) / (1 + resamples).
+    An arm's answers, one mapping for each trial, are given to the tasks in random orders; all
+    trials and arms share the orders. Where the question decides nothing, every order is as likely
+    as the real one, so p = (1 + orders with as high a score) / (1 + resamples).
 
     Source: Fisher's permutation test; task-wise sign flips take dependent scores for independent.
     """
-    totals = np.zeros((len(tasks), len(tasks)))
-    for trial in answers:
-        cut = [cut_items(trial.get(task.id, ()), measure.cutoff) for task in tasks]
-        totals += _score_pairs(cut, tasks, measure)
-    own = float(np.trace(totals))
+    tables = [[_PairScores(trial, tasks, measure) for trial in trials] for trials in arms]
     rng = np.random.default_rng(seed)
-    columns = np.arange(len(tasks))
-    hits = 0
+    own = [sum(table.total(np.arange(len(tasks))) for table in trials) for trials in tables]
+    hits = [0] * len(arms)
     for _ in range(resamples):
-        hits += totals[rng.permutation(len(tasks)), columns].sum() >= own - 1e-9 * max(own, 1.0)
-    return (1 + int(hits)) / (1 + resamples)
+        order = rng.permutation(len(tasks))
+        for arm, trials in enumerate(tables):
+            score = sum(table.total(order) for table in trials)
+            hits[arm] += score >= own[arm] - 1e-9 * max(own[arm], 1.0)
+    return [(1 + count) / (1 + resamples) for count in hits]
 
 
-def _score_pairs(
-    cut: Sequence[Sequence[str]], tasks: Sequence[Task], measure: Measure
-) -> FloatArray:
-    """The score of every answer on every task: shape (answers, tasks)."""
-    kinds: dict[tuple[tuple[str, ...], tuple[tuple[str, float], ...]], float] = {}
-    holders: dict[str, list[int]] = {}
-    for row, items in enumerate(cut):
-        for item in items:
-            holders.setdefault(item, []).append(row)
-    empty = [row for row, items in enumerate(cut) if not items]
-    scores = np.zeros((len(cut), len(tasks)))
-    for column, task in enumerate(tasks):
-        gold = task.gold_grades
-        rows = {row for item in gold for row in holders.get(item, ())} if gold else empty
-        for row in rows:
-            key = (tuple(cut[row]), tuple(sorted(gold.items())))
-            if key not in kinds:
-                kinds[key] = _score(measure, cut[row], task)
-            scores[row, column] = kinds[key]
-    return scores
+class _PairScores:
+    """What every answer scores on every task, for sums over one answer a task.
+
+    Answers that are alike share a row, and tasks whose gold is alike share a column. Where few
+    pairs score, these pairs are all that is kept.
+    """
+
+    def __init__(
+        self, answers: Mapping[str, Sequence[str]], tasks: Sequence[Task], measure: Measure
+    ) -> None:
+        cut = [tuple(cut_items(answers.get(task.id, ()), measure.cutoff)) for task in tasks]
+        rows, self._row_of = _number(cut)
+        golds = [tuple(sorted(task.gold_grades.items())) for task in tasks]
+        columns, self._column_of = _number(golds)
+        holders: dict[str, list[int]] = {}
+        for row, items in enumerate(rows):
+            for item in items:
+                holders.setdefault(item, []).append(row)
+        empty = [row for row, items in enumerate(rows) if not items]
+        found = [
+            (row, column, score)
+            for column, gold in enumerate(columns)
+            for row in ({at for item, _ in gold for at in holders.get(item, ())} if gold else empty)
+            if (score := measure.score(rows[row], dict(gold)) or 0.0)
+        ]
+        tasks_with = np.bincount(self._column_of), np.bincount(self._row_of)
+        pairs = sum(int(tasks_with[0][column] * tasks_with[1][row]) for row, column, _ in found)
+        self._is_sparse = pairs <= FEW_PAIRS * len(tasks)
+        if self._is_sparse:
+            self._expand(found)
+        else:
+            self._table = np.zeros((len(rows), len(columns)), dtype=np.float64)
+            for row, column, score in found:
+                self._table[row, column] = score
+
+    def _expand(self, found: Sequence[tuple[int, int, float]]) -> None:
+        places = [np.flatnonzero(self._row_of == row) for row in range(self._row_of.max() + 1)]
+        asked = [np.flatnonzero(self._column_of == at) for at in range(self._column_of.max() + 1)]
+        pairs = [
+            (answer, task, score)
+            for row, column, score in found
+            for answer in places[row]
+            for task in asked[column]
+        ]
+        self._answers = np.array([answer for answer, _, _ in pairs], dtype=np.int64)
+        self._tasks = np.array([task for _, task, _ in pairs], dtype=np.int64)
+        self._scores = np.array([score for _, _, score in pairs], dtype=np.float64)
+
+    def total(self, order: NDArray[np.int64]) -> float:
+        """The sum of scores when task i has the answer that was given to task `order[i]`."""
+        if self._is_sparse:
+            return float(self._scores[order[self._tasks] == self._answers].sum())
+        return float(self._table[self._row_of[order], self._column_of].sum())
+
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+def _number(keys: Sequence[Key]) -> tuple[list[Key], NDArray[np.int64]]:
+    """The different keys, and for each key its number among them."""
+    numbers: dict[Key, int] = {}
+    places = [numbers.setdefault(key, len(numbers)) for key in keys]
+    return list(numbers), np.array(places, dtype=np.int64)
 
 
 def random_p(scores: FloatArray, expected: FloatArray) -> float:

@@ -26,7 +26,7 @@ from coldrun.tasks.holdout.private import SessionWatch
 from coldrun.tasks.holdout.sealed_file import key_folder
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.land_judgement import finish_run
-from coldrun.tasks.judge.warehouse_list import list_panels
+from coldrun.tasks.judge.panel_list import list_panels
 from coldrun.tasks.lib.errors import ColdrunError, LedgerError, LockError, UsageError
 from coldrun.tasks.report.markdown import to_markdown
 from coldrun.tasks.report.warehouse_document import panels_document

@@ -230,9 +230,41 @@ def test_permutation_p_is_the_share_of_all_assignments(text: str) -> None:
         for order in permutations(range(5))
     ]
     share = fmean(total >= 3.0 for total in totals)
-    p = permutation_p([answers], tasks, measure, seed=1)
+    blind = {key: ["a"] for key in answers}
+    p, one = permutation_p([[answers], [blind]], tasks, measure, seed=1)
     assert p == pytest.approx(share, abs=4 * (share / 9999) ** 0.5)
-    assert permutation_p([{key: ["a"] for key in answers}], tasks, measure, seed=1) == 1.0
+    assert one == 1.0
+
+
+@pytest.mark.parametrize(("items", "text"), [(4, "hit@2"), (4, "f1"), (400, "hit@2"), (400, "f1")])
+def test_permutation_p_adds_up_single_scores(items: int, text: str) -> None:
+    """With few and with many pairs that score, empty gold and empty answers, over two trials."""
+    rng, measure = np.random.default_rng(items), parse_measure(text)
+    names = [f"f{number}" for number in range(items)]
+    fewest = 0 if text == "f1" else 1
+    tasks = [
+        make_task(at, dict.fromkeys(rng.choice(names, rng.integers(fewest, 3), False), 1.0))
+        for at in range(40)
+    ]
+    arms = [
+        [
+            {t.id: list(rng.choice(names, rng.integers(0, 3), replace=False)) for t in tasks}
+            for _ in range(2)
+        ]
+        for _ in range(2)
+    ]
+    draws = np.random.default_rng(3)
+    orders = [np.arange(40), *(draws.permutation(40) for _ in range(99))]
+    for arm, p in zip(arms, permutation_p(arms, tasks, measure, seed=3, resamples=99), strict=True):
+        totals = [
+            sum(
+                measure.score(trial[f"t{at}"], task.gold_grades) or 0.0
+                for trial in arm
+                for at, task in zip(order, tasks, strict=True)
+            )
+            for order in orders
+        ]
+        assert p == sum(total >= totals[0] - 1e-9 for total in totals) / 100
 
 
 def blind_arms(rng: np.random.Generator, tasks: list[Task]) -> dict[str, dict[str, list[str]]]:
@@ -280,8 +312,8 @@ def test_blind_arms_pass_each_gate_and_all_of_them_rarely(
                 )
                 found = {
                     "permuted": permutation_p(
-                        [answers], tasks, measure, seed=number, resamples=199
-                    ),
+                        [[answers]], tasks, measure, seed=number, resamples=199
+                    )[0],
                     "random": random_p(scores, nulls["random"]),
                 }
                 gate = judge_candidate(

@@ -1,4 +1,4 @@
-"""What a warehouse holds: its runs, and its panels with what each was used for."""
+"""The panels of a warehouse, with what each was used for."""
 
 from __future__ import annotations
 
@@ -16,23 +16,6 @@ from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.run.landed_rows import select_tasks
 from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
-
-
-def list_runs(warehouse: Path, *, name: str | None = None, limit: int) -> list[dict[str, Any]]:
-    """The newest landed runs first, as JSON values."""
-    return select_rows(
-        connect(warehouse, only=("runs",), leaves_out=True),
-        "SELECT run_id, name, status, strftime(started_at, '%Y-%m-%dT%H:%M:%SZ') AS started_at, "
-        "wall_seconds, panel_digest, verdict, evidence, exit_code, product_commit, is_dirty, "
-        "planned, executed, replayed, resumed, infra FROM runs "
-        "WHERE ? IS NULL OR name = ? ORDER BY runs.started_at DESC, run_id DESC LIMIT ?",
-        [name, name, limit],
-    )
-
-
-def list_unfinished(warehouse: Path) -> list[str]:
-    """The ids of the runs that can be continued, oldest first."""
-    return sorted(path.parent.name for path in (warehouse / "captures").glob("*/run.json"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
