@@ -200,5 +200,8 @@ def minimum_detectable_effect(
 
     if n < 1 or exceed(ceiling) < 0:
         return None
-    p_up = float(scipy.optimize.brentq(exceed, 0.0, ceiling, xtol=1e-12))
-    return n * (p_up - regression_rate)
+    low, high = 0.0, ceiling  # halved: importing an optimizer takes longer than all of a report
+    while high - low > 1e-12:
+        middle = (low + high) / 2
+        low, high = (middle, high) if exceed(middle) < 0 else (low, middle)
+    return n * (high - regression_rate)
