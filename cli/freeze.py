@@ -99,6 +99,7 @@ def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, An
     """The lock of the newest run of this evaluation: of this file, or of a panel its lock knows."""
     from coldrun.tasks.freeze.lock import frozen_digests, read_lock
     from coldrun.tasks.lib.errors import LockError
+    from coldrun.tasks.run.manifest import read_manifest
     from coldrun.warehouse.reader import connect, select_rows
 
     if not warehouse.exists():
@@ -108,9 +109,9 @@ def _find_last_run_lock(warehouse: Path, files: EvaluationFiles) -> dict[str, An
         panels = frozen_digests(read_lock(files))
     rows = select_rows(
         connect(warehouse),
-        "SELECT manifest FROM runs WHERE panel_digest IN (SELECT unnest(?)) "
+        "SELECT run_id, manifest FROM runs WHERE panel_digest IN (SELECT unnest(?)) "
         "OR json_extract_string(manifest, '$.config_path') = ? "
         "ORDER BY started_at DESC, run_id DESC LIMIT 1",
         [panels, str(files.config.resolve())],
     )
-    return json.loads(rows[0]["manifest"])["lock"] if rows else None
+    return read_manifest(rows[0]["run_id"], rows[0]["manifest"])[0].lock if rows else None

@@ -30,6 +30,7 @@ import psutil
 
 from coldrun.flows.server_health import find_problem
 from coldrun.tasks.lib.errors import ColdrunError, StorageError, UsageError
+from coldrun.tasks.lib.safe_json import load_record
 
 PORTS: Final = (4200, 0)
 """Prefect's usual port first, so that a bookmarked address stays right; then any free one."""
@@ -180,12 +181,12 @@ class StateFolder:
     def read(self) -> Running | None:
         """The server that stays, as far as its process lives; a stale file is removed."""
         try:
-            running = Running(**json.loads(self.state.read_bytes()))
+            running = load_record(self.state.read_bytes(), Running)
             if running.is_alive():
                 return running
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError):
+        except (OSError, ValueError):
             pass
         with contextlib.suppress(OSError):
             self.state.unlink(missing_ok=True)

@@ -34,7 +34,8 @@ from coldrun.tasks.run.run_lifecycle import (
     execute_locally,
     start_run,
 )
-from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
+from coldrun.warehouse.damage import UnreadableFileWarning
+from coldrun.warehouse.reader import connect, select_rows
 
 ROOT = Path(__file__).resolve().parent.parent
 

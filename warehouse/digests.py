@@ -10,6 +10,7 @@ from typing import Any
 
 from coldrun.tasks.lib.canonical import canonical_json, digest_json
 from coldrun.tasks.lib.errors import EditedError
+from coldrun.tasks.lib.safe_json import BadJsonError, load_object
 
 SEALED_TABLES = ("tasks", "captures", "attempts", "events", "sessions", "scores")
 """The tables of a run; scores are derived, and `compare` and `trend` read them."""
@@ -38,7 +39,11 @@ def verify_run(root: Path, row: Mapping[str, Any]) -> None:
     """
     if row.get("digest") is None:
         return
-    run_id, files = row["run_id"], json.loads(row["files"])
+    run_id = row["run_id"]
+    try:
+        files, _ = load_object(row["files"]), load_object(row["manifest"])
+    except (BadJsonError, TypeError):
+        raise _edited(root / "runs" / f"{run_id}.parquet") from None
     found = digest_files(root, run_id)
     for table in SEALED_TABLES:
         is_missed_by_readers = table == "scores" and table not in found

@@ -14,14 +14,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from coldrun.tasks.lib.errors import StorageError, UsageError
+from coldrun.warehouse.damage import UnreadableFileWarning
 from coldrun.warehouse.schemas import TABLES, in_duckdb
 from coldrun.warehouse.writer import EMPTY_NAME, prepare_warehouse
 
 VIEWS = Path(__file__).parent / "views"
-
-
-class UnreadableFileWarning(UserWarning):
-    """A file of the warehouse was left out because it cannot be read."""
 
 
 def connect(

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from coldrun.tasks.lib.safe_json import BadJsonError, load_json
+
 FENCED = re.compile(r"```[\w.+-]*\n(.*?)```", re.DOTALL)
 MISSING = object()
 SHORT_TEXT = 2000
@@ -27,8 +29,8 @@ class MalformedError(UnreadableError, ValueError):
 def read_json(raw: str | bytes, *, expected: str = "JSON") -> Any:
     """The value of a text that is JSON. Raises ValueError when it is not."""
     try:
-        return json.loads(raw)
-    except (ValueError, RecursionError):
+        return load_json(raw, is_lenient=True)
+    except BadJsonError:
         text = raw.decode("utf-8", "replace") if isinstance(raw, bytes) else raw
         raise MalformedError(f"expected {expected}, found {shorten(text)}") from None
 
@@ -63,8 +65,8 @@ def _load(text: str) -> Any:
     if stripped[:1] not in ("{", "["):
         return MISSING
     try:
-        return json.loads(stripped)
-    except (ValueError, RecursionError):
+        return load_json(stripped, is_lenient=True)
+    except BadJsonError:
         return MISSING
 
 

@@ -62,7 +62,7 @@ def _parse_toml(data: bytes, path: Path) -> dict[str, Any]:
         raise ConfigError(
             f"{path} is not UTF-8 (byte {error.start}); save it as UTF-8 and try again"
         ) from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # digits without end, brackets without end
         raise ConfigError(f"{path} is not valid TOML: {error}") from None
 
 

@@ -11,7 +11,8 @@ from typing import Any
 from coldrun.tasks.config import Config
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
 from coldrun.tasks.lib.errors import EditedError, LockError, PanelError
-from coldrun.tasks.lib.records import GoldItem, Task
+from coldrun.tasks.lib.records import Task
+from coldrun.tasks.lib.safe_json import load_object, load_record
 
 LOCK_SCHEMA = 1
 
@@ -114,7 +115,7 @@ def lock_to_bytes(lock: dict[str, Any]) -> bytes:
 def read_lock(files: EvaluationFiles) -> dict[str, Any]:
     """The lock beside the configuration."""
     try:
-        lock = json.loads(files.lock.read_bytes())
+        lock = load_object(files.lock.read_bytes())
     except FileNotFoundError:
         raise LockError(
             f"{files.config} is not frozen (no {files.lock.name} beside it); "
@@ -125,7 +126,7 @@ def read_lock(files: EvaluationFiles) -> dict[str, Any]:
             f"cannot read the lock {files.lock} ({error}); restore it from version control, or "
             f"freeze anew with `coldrun freeze {files.config} --force`"
         ) from None
-    found = lock.get("schema") if isinstance(lock, dict) else None
+    found = lock.get("schema")
     if found != LOCK_SCHEMA:
         raise LockError(
             f"{files.lock} was written by another version of coldrun (lock schema {found}, this "
@@ -208,8 +209,8 @@ def panel_to_bytes(tasks: Sequence[Task]) -> bytes:
 def panel_from_bytes(data: bytes) -> tuple[Task, ...]:
     """The tasks in a panel's bytes, in panel order."""
     try:
-        return tuple(_task_from_values(json.loads(line)) for line in data.splitlines())
-    except (ValueError, KeyError, TypeError) as error:
+        return tuple(load_record(line, Task) for line in data.splitlines())
+    except ValueError as error:
         raise PanelError(f"the panel is not readable ({error}); freeze it again") from None
 
 
@@ -226,8 +227,3 @@ def _task_to_values(task: Task) -> dict[str, Any]:
         ],
         "strata": dict(task.strata),
     }
-
-
-def _task_from_values(values: dict[str, Any]) -> Task:
-    gold = tuple(GoldItem(**item) for item in values.pop("gold"))
-    return Task(**values, gold=gold)

@@ -16,7 +16,9 @@ from typing import Any, Literal
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import StorageError, UsageError
 from coldrun.tasks.lib.machine.files import write_whole
+from coldrun.tasks.lib.safe_json import BadJsonError, load_record
 from coldrun.tasks.run.capture import hold_run
+from coldrun.warehouse.damage import warn_of_damage
 
 EntryStatus = Literal["running", "measured", "failed"]
 
@@ -31,6 +33,16 @@ class Entry:
     run_id: str | None = None
     reason: str | None = None
     seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """What the file of a journal holds."""
+
+    status: Literal["running", "finished"]
+    started_at: str
+    request: dict[str, Any]
+    entries: list[Entry]
 
 
 @dataclass(slots=True)
@@ -103,32 +115,35 @@ def _take_up(
     folder: Path, warehouse: Path, request: Mapping[str, Any], stack: ExitStack
 ) -> Journal | None:
     for path in sorted(folder.glob("*.json"), reverse=True):
-        if _read(path, request) is None:
+        if read_journal(path, request) is None:
             continue
         with ExitStack() as held:
             try:
                 held.enter_context(hold_run(warehouse, path.stem))
             except UsageError:
                 continue
-            journal = _read(path, request)
+            journal = read_journal(path, request)
             if journal is not None:
                 stack.push(held.pop_all())
                 return journal
     return None
 
 
-def _read(path: Path, request: Mapping[str, Any]) -> Journal | None:
+def read_journal(path: Path, request: Mapping[str, Any]) -> Journal | None:
+    """The journal of an unfinished history with this request, if the file is one."""
     try:
-        values = json.loads(path.read_bytes())
-    except (OSError, ValueError):
+        found = load_record(path.read_bytes(), _Written)
+    except OSError:
         return None
-    if values["status"] != "running" or values["request"] != request:
+    except BadJsonError as error:
+        warn_of_damage(path, f"{error}; what it says of a history counts as not there")
         return None
-    entries = [Entry(**entry) for entry in values["entries"]]
+    if found.status != "running" or found.request != request:
+        return None
     return Journal(
         path,
         request,
-        values["started_at"],
+        found.started_at,
         is_continued=True,
-        _entries={(entry.commit, entry.repeat): entry for entry in entries},
+        _entries={(entry.commit, entry.repeat): entry for entry in found.entries},
     )

@@ -8,7 +8,6 @@ its warnings name files and its reasons quote tools.
 from __future__ import annotations
 
 import datetime as dt
-import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -50,6 +49,7 @@ from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.git.git_command import find_user
 from coldrun.tasks.lib.records import MinedPanel
+from coldrun.tasks.lib.safe_json import load_object
 from coldrun.tasks.mine.mine_panel import find_range_end, mine_panel, with_repo
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
@@ -301,7 +301,7 @@ def count_configurations(warehouse: Path, lock: Mapping[str, Any]) -> int:
     )
     tried: set[str] = set()
     for row in rows:
-        arms = json.loads(row["manifest"])["config"].get("arm") or ["built-in arms"]
+        arms = load_object(row["manifest"])["config"].get("arm") or ["built-in arms"]
         candidates = [
             arm
             for arm in arms

@@ -17,6 +17,7 @@ from coldrun.tasks.config import HoldoutConfig
 from coldrun.tasks.lib.canonical import canonical_json, digest_json
 from coldrun.tasks.lib.errors import LedgerError
 from coldrun.tasks.lib.plain_text import counted, noun, times
+from coldrun.tasks.lib.safe_json import load_object, to_record
 
 LEDGER_SCHEMA = 1
 ANY_EVENT = HoldoutConfig().when
@@ -117,7 +118,7 @@ def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
 def opening_from_line(line: bytes, *, place: str) -> Opening:
     """The opening in one line."""
     try:
-        values = json.loads(line)
+        values = load_object(line)
         stated = values.pop("hash")
         schema = values.pop("schema")
         if schema != LEDGER_SCHEMA:
@@ -125,7 +126,7 @@ def opening_from_line(line: bytes, *, place: str) -> Opening:
                 f"{place} was written by another version of coldrun (ledger schema {schema}, this "
                 f"one reads {LEDGER_SCHEMA})"
             )
-        opening = Opening(**values)
+        opening = to_record(values, Opening)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise LedgerError(
             f"{place} is no ledger line ({type(error).__name__}); restore the ledger from version "

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import json
 import os
 import secrets
 from collections.abc import Callable
@@ -29,6 +28,7 @@ from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
 from coldrun.tasks.lib.errors import ColdrunError, LockError, StorageError, UsageError
 from coldrun.tasks.lib.machine.files import find_enclosing_repository
 from coldrun.tasks.lib.records import MinedPanel, Task
+from coldrun.tasks.lib.safe_json import BadJsonError, load_object
 
 KEY_VARIABLE = "COLDRUN_HOLDOUT_KEY"
 KEY_BYTES = 32
@@ -261,11 +261,9 @@ def _parse_key(text: str, place: str) -> bytes:
 
 def _read_envelope(sealed: bytes) -> dict[str, Any]:
     try:
-        values = json.loads(sealed)
-    except ValueError:
-        values = None
-    if not isinstance(values, dict):
-        raise LockError("the sealed file is damaged (no JSON object)")
+        values = load_object(sealed)
+    except BadJsonError as error:
+        raise LockError(f"the sealed file is damaged ({error})") from None
     if values.get("schema") != SEALED_SCHEMA or values.get("cipher") != CIPHER:
         raise LockError(
             f"the sealed file is of another version (schema {values.get('schema')}, cipher "

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import os
 import secrets
 from collections.abc import Iterator, Sequence
@@ -19,6 +18,7 @@ from coldrun.tasks.holdout.sealed_file import key_folder
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import LedgerError, StorageError
 from coldrun.tasks.lib.records import Task
+from coldrun.tasks.lib.safe_json import load_object
 
 
 def note_opening(opening: Opening, tasks: Sequence[Task]) -> None:
@@ -73,7 +73,7 @@ def _read() -> Iterator[dict[str, Any]]:
         return
     for number, line in enumerate(lines, 1):
         try:
-            values = json.loads(line)
+            values = load_object(line)
             yield {**values, "tasks": set(values["tasks"]), "opening": values["opening"]}
         except (ValueError, KeyError, TypeError):
             raise LedgerError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,8 +13,10 @@ from coldrun.tasks.config.ablation import refuse_verdict
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import one_line
+from coldrun.tasks.lib.safe_json import load_object
 from coldrun.tasks.run.landed_rows import select_tasks
-from coldrun.warehouse.reader import UnreadableFileWarning, connect, select_rows
+from coldrun.warehouse.damage import UnreadableFileWarning
+from coldrun.warehouse.reader import connect, select_rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,10 +76,10 @@ def list_panels(warehouse: Path, *, name: str | None = None) -> list[PanelLine]:
 
 def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
     try:
-        manifest = json.loads(row["manifest"])
+        manifest = load_object(row["manifest"])
         config = parse_config(manifest["config"], source="the run's manifest")
         lock = manifest["lock"]
-    except (ValueError, KeyError, TypeError, ConfigError) as error:
+    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
         warnings.warn(
             f"the panel {row['panel_digest']} is left out: what run {row['run_id']} was started "
             f"with is not readable by this version of coldrun ({one_line(str(error))})",

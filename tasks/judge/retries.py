@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +12,7 @@ from coldrun.tasks.judge.cost_model import RetryPart
 from coldrun.tasks.judge.score_table import Answered, read_answer, score_answer
 from coldrun.tasks.judge.spending import tries_of
 from coldrun.tasks.lib.records import AnswerKind, Attempt, Task
+from coldrun.tasks.lib.safe_json import load_json
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.stats.measures import Measure
 
@@ -109,7 +109,7 @@ def _first_answer(capture: Capture, arm: ArmConfig, kind: AnswerKind) -> Answere
     if min(own_attempts(capture), key=lambda attempt: attempt.number).status == "infra":
         return failed
     try:
-        raw = json.loads(capture.reply.trajectory or "")[0]["raw"]
+        raw = load_json(capture.reply.trajectory or "")[0]["raw"]
     except (ValueError, LookupError, TypeError):
         return failed
     if not isinstance(raw, str):

@@ -7,8 +7,8 @@ packages/<digest>.json         the completion stamp: what was asked for and what
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import json
 import re
 import shutil
 import subprocess
@@ -22,6 +22,7 @@ from coldrun.tasks.lib.machine.file_locks import hold_lock
 from coldrun.tasks.lib.machine.files import remove_folder, session_search_path
 from coldrun.tasks.lib.machine.programs import plain_interpreter
 from coldrun.tasks.lib.machine.sandbox import Mount
+from coldrun.tasks.lib.safe_json import load_object, to_record
 from coldrun.tasks.product.set_up import install_in_sandbox, tail_of
 
 HOME = "/coldrun/package"
@@ -54,19 +55,26 @@ def install_package(text: str, *, arm: str, scratch: Path) -> InstalledPackage:
     place = scratch.resolve() / "packages" / digest
     stamp = place.with_suffix(".json")
     with hold_lock(place.with_suffix(".lock")):
-        if not stamp.exists():
+        resolved = _read_stamp(stamp)
+        if resolved is None:
             remove_folder(place)
             place.mkdir(parents=True)
             _install(kind, name, version, text, arm, place)
-            found = {**identity, "resolved": _resolved(kind, place / "env")}
-            stamp.write_bytes(canonical_json(found))
-        resolved = json.loads(stamp.read_bytes())["resolved"]
+            resolved = _resolved(kind, place / "env")
+            stamp.write_bytes(canonical_json({**identity, "resolved": resolved}))
     folder = "bin" if kind == "pypi" else "node_modules/.bin"
     programs = {
         path.name: f"{HOME}/env/{folder}/{path.name}"
         for path in sorted((place / "env" / folder).iterdir())
     }
     return InstalledPackage(folder=place / "env", programs=programs, resolved=tuple(resolved))
+
+
+def _read_stamp(stamp: Path) -> list[str] | None:
+    """The versions that were installed; None when nothing was, or its stamp is damaged."""
+    with contextlib.suppress(FileNotFoundError, ValueError):
+        return to_record(load_object(stamp.read_bytes()).get("resolved"), list[str])
+    return None
 
 
 def package_mounts(package: InstalledPackage) -> tuple[Mount, ...]:
@@ -154,7 +162,7 @@ def _resolved(kind: str, env: Path) -> list[str]:
     found = []
     for path in env.glob("node_modules/**/package.json"):
         try:
-            values = json.loads(path.read_bytes())
+            values = load_object(path.read_bytes())
             found.append(f"{values['name']}@{values['version']}")
         except (ValueError, KeyError, TypeError):
             continue

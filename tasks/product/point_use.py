@@ -2,31 +2,44 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import PointError, RepositoryError
 from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
 from coldrun.tasks.lib.machine.files import BYTECODE_FOLDER, digest_path, remove_folder
 from coldrun.tasks.lib.records import Point
+from coldrun.tasks.lib.safe_json import load_record
 from coldrun.tasks.product.checkout import list_changed, list_untracked, verify_head
 
 NAMED_FILES = 5
+
+HexName = Annotated[str, Field(pattern=r"^([0-9a-f]{2})+$")]
+
+
+@dataclass(frozen=True, slots=True)
+class _Stamp:
+    """What a completion stamp holds."""
+
+    identity: dict[str, Any]
+    commit: str
+    tree: str
+    untracked: dict[HexName, Annotated[list[Any], Field(min_length=1)]]
 
 
 def read_stamp(place: Path) -> dict[str, Any] | None:
     """What the completion stamp of a point says; None when it is missing or incomplete."""
     try:
-        value = json.loads((place / "point.json").read_bytes())
+        return asdict(load_record((place / "point.json").read_bytes(), _Stamp))
     except (FileNotFoundError, ValueError):
         return None
-    is_whole = isinstance(value, dict) and isinstance(value.get("untracked"), dict)
-    return value if is_whole else None
 
 
 def inspect_checkout(checkout: Path, commit: str, tree: str) -> tuple[str, ...]:

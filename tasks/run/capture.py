@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import functools
 import json
 import math
 import os
@@ -22,17 +21,23 @@ import shutil
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal, TypeVar
 
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
 from coldrun.tasks.lib.errors import EditedError, StorageError, UsageError
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role, SessionRecord
+from coldrun.tasks.lib.safe_json import (
+    BadJsonError,
+    load_object,
+    load_record,
+    to_record,
+)
 from coldrun.tasks.lib.table_record import Int32, Moment, from_row, to_row
+from coldrun.warehouse.damage import warn_of_damage
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
+Value = TypeVar("Value")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,21 +89,19 @@ class Capture:
         return {name: getattr(self, name) for name in DETAIL_OF}
 
 
+@dataclass(frozen=True, slots=True)
+class _Leg:
+    started_at: str
+    seconds: float | None
+
+
 DETAIL_OF = ("run_id", "key", "task_id", "arm", "trial")
 """The columns of a capture that its attempts and events repeat."""
 
 
-@functools.cache
-def _capture() -> TypeAdapter[Capture]:
-    """Made when it is needed: it takes longer than a warehouse is read."""
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(Capture)
-
-
 def capture_to_json(capture: Capture) -> bytes:
     """The bytes of a capture file."""
-    values = json.loads(canonical_json(_capture().dump_python(capture)))
+    values = json.loads(canonical_json(asdict(capture)))
     return canonical_json({**values, "digest": digest_json(values)})
 
 
@@ -109,11 +112,11 @@ def capture_from_json(data: bytes) -> Capture:
         ValueError: The bytes are no capture of this version.
         EditedError: It was edited.
     """
-    values = json.loads(data)
-    written = values.pop("digest")
+    values = load_object(data)
+    written = values.pop("digest", None)
     if written != digest_json(values):
         raise EditedError("a capture was edited")
-    return _capture().validate_python(values)
+    return to_record(values, Capture)
 
 
 def capture_from_row(
@@ -150,9 +153,10 @@ class CaptureStore:
 
         Raises:
             UsageError: The folder holds no run.
+            EditedError, StorageError: It was edited or damaged.
         """
         try:
-            manifest = json.loads((self.folder / "run.json").read_bytes())
+            manifest = self._read("run.json", dict[str, Any])
             written = manifest.pop("digest", None)
             if written is not None and written != digest_json(manifest):
                 raise EditedError(
@@ -183,7 +187,7 @@ class CaptureStore:
     def read_captures(self) -> dict[str, Capture]:
         """All captures by key. An answer goes before failures, a later failure before earlier.
 
-        A file that is none (emptied by a full disk or a power cut) counts as not there.
+        A damaged file (emptied by a full disk, say) counts as not there, with a warning.
         """
         found: dict[str, Capture] = {}
         for path in sorted(self.folder.glob("*.json"), key=_age_of_failure):
@@ -195,7 +199,8 @@ class CaptureStore:
                 raise EditedError(
                     f"{path} was edited after its answer came; remove it, and it is asked again"
                 ) from None
-            except (ValueError, TypeError, KeyError):
+            except ValueError as error:
+                warn_of_damage(path, f"{error}; its answer counts as not there")
                 continue
             known = found.get(capture.key)
             if known is None or known.is_infra:
@@ -203,10 +208,8 @@ class CaptureStore:
         return found
 
     def read_sessions(self) -> list[dict[str, Any]]:
-        """The records of all sessions, in order of their ids."""
-        return [
-            json.loads(path.read_bytes()) for path in sorted(self.folder.glob("session-*.json"))
-        ]
+        """The rows of all sessions, in order of their ids; damaged files are left out, and told."""
+        return list(self._read_whole("session-*.json", dict[str, Any]))
 
     def write_shards(self, shards: Sequence[Mapping[str, Any]]) -> None:
         """Record the questions of each shard; a later plan of the run replaces them."""
@@ -219,7 +222,7 @@ class CaptureStore:
             UsageError: The folder holds no planned run.
         """
         try:
-            return list(json.loads((self.folder / "shards.json").read_bytes()))
+            return self._read("shards.json", list[dict[str, Any]])
         except FileNotFoundError:
             raise UsageError(f"run {self.folder.name} is not planned in {self.folder}") from None
 
@@ -229,9 +232,14 @@ class CaptureStore:
         self.write(f"invalid-{digest_bytes(data)[-16:]}.json", data)
 
     def read_invalid(self) -> list[str]:
-        """The reasons that make the run invalid."""
-        found = self.folder.glob("invalid-*.json")
-        return [json.loads(path.read_bytes()) for path in sorted(found)]
+        """The reasons that make the run invalid. A damaged one is a reason too."""
+        found = []
+        for path in sorted(self.folder.glob("invalid-*.json")):
+            try:
+                found.append(load_record(path.read_bytes(), str))
+            except BadJsonError:
+                found.append(f"{path.name} said why, and is damaged")
+        return found
 
     def put_leg(self, number: int, *, started_at: str, seconds: float | None) -> None:
         """Write when a leg began, and at its end once more, with how long it took."""
@@ -243,12 +251,24 @@ class CaptureStore:
         return len(list(self.folder.glob("leg-*.json")))
 
     def read_legs(self) -> list[dict[str, Any]]:
-        """The records of all legs, oldest first; a file that is none counts as not there."""
-        found = []
-        for path in sorted(self.folder.glob("leg-*.json")):
-            with contextlib.suppress(ValueError):
-                found.append(json.loads(path.read_bytes()))
-        return found
+        """The records of all legs, oldest first; damaged files are left out, and told."""
+        return [asdict(leg) for leg in self._read_whole("leg-*.json", _Leg)]
+
+    def _read(self, name: str, record: type[Value]) -> Value:
+        path = self.folder / name
+        try:
+            return load_record(path.read_bytes(), record)
+        except BadJsonError as error:
+            raise StorageError(
+                f"{path} is damaged ({error}); restore it, or start a new run"
+            ) from None
+
+    def _read_whole(self, pattern: str, record: type[Value]) -> Iterator[Value]:
+        for path in sorted(self.folder.glob(pattern)):
+            try:
+                yield load_record(path.read_bytes(), record)
+            except BadJsonError as error:
+                warn_of_damage(path, f"{error}; it counts as not there")
 
     def remove(self) -> None:
         """Remove the folder, once all that it holds has landed in the warehouse.

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.safe_json import BadJsonError, load_json
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
@@ -99,7 +100,10 @@ def _compare(mine: Mapping[str, Any], row: Mapping[str, Any]) -> OtherAnswer:
 
 def _narrow(name: str, here: str, there: str) -> Iterator[Difference]:
     """The entries of a component that differ, where it is a table; else the component whole."""
-    mine, other = json.loads(here or "null"), json.loads(there or "null")
+    try:
+        mine, other = load_json(here or "null"), load_json(there or "null")
+    except BadJsonError:
+        mine = other = None
     if not (isinstance(mine, dict) and isinstance(other, dict)):
         yield Difference(component=name, here=here, there=there)
         return

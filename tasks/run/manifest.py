@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import secrets
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -12,8 +11,9 @@ from typing import Any
 from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.freeze.lock import FrozenPanel
 from coldrun.tasks.lib.errors import ConfigError, StorageError
-from coldrun.tasks.lib.plain_text import one_line
+from coldrun.tasks.lib.plain_text import cut_text, one_line
 from coldrun.tasks.lib.records import Point
+from coldrun.tasks.lib.safe_json import load_object, to_record
 
 MANIFEST_SCHEMA = 1
 
@@ -69,7 +69,21 @@ class Manifest:
 
 
 def manifest_from_values(values: dict[str, Any]) -> Manifest:
-    """The manifest in JSON values."""
+    """The manifest in JSON values.
+
+    Raises:
+        StorageError: They are none that this version of coldrun wrote.
+    """
+    try:
+        return _from_values(values)
+    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
+        raise StorageError(
+            f"what run {values.get('run_id', '?')} was started with is not readable by this "
+            f"version of coldrun ({cut_text(one_line(str(error)), 200)}); start a new run"
+        ) from None
+
+
+def _from_values(values: dict[str, Any]) -> Manifest:
     own = {key: value for key, value in values.items() if key != "schema"}
     point = own.pop("point")
     return Manifest(
@@ -85,13 +99,13 @@ def read_manifest(run_id: str, text: str | None) -> tuple[Manifest, tuple[str, .
         StorageError: It is not there, or another version of coldrun wrote it.
     """
     try:
-        values = json.loads(text or "")
-        invalid = values.pop("invalid")
-        return manifest_from_values(values), tuple(invalid)
-    except (ValueError, KeyError, TypeError, ConfigError) as error:
+        values = load_object(text or "")
+        invalid = to_record(values.pop("invalid"), list[str])
+        return _from_values(values), tuple(invalid)
+    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
         raise StorageError(
-            f"run {run_id} cannot be shown: what it was started with is not readable by this "
-            f"version of coldrun ({one_line(str(error))}); its rows in the warehouse are"
+            f"run {run_id} cannot be shown: this version of coldrun cannot read what it was "
+            f"started with ({cut_text(one_line(str(error)), 200)}); its rows can be read"
         ) from None
 
 

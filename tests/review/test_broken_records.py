@@ -16,6 +16,7 @@ from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.report import run_words as words
 from coldrun.tasks.run.landed_rows import land_answers
 from coldrun.tasks.run.run_lifecycle import execute_locally
+from coldrun.warehouse.damage import UnreadableFileWarning
 from coldrun.warehouse.writer import write_rows
 from tests.evaluations import CONFIG, EvaluationLab
 
@@ -147,7 +148,8 @@ def test_a_damaged_capture_is_executed_again(tmp_path: Path) -> None:
     damaged = next(path for path in folder.glob("*.json") if len(path.stem) == 64)
     damaged.write_bytes(b"")
 
-    report = lab.run("resume", resume=run_id).report
+    with pytest.warns(UnreadableFileWarning, match=f"{damaged} is damaged"):
+        report = lab.run("resume", resume=run_id).report
 
     assert (report.counts.executed, report.verdict) == (12, "measured")
 

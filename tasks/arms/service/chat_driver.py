@@ -27,6 +27,7 @@ from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_val
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.records import Attempt, Question, Reply
+from coldrun.tasks.lib.safe_json import BadJsonError, load_json
 
 PATH = "/chat/completions"
 
@@ -179,7 +180,7 @@ def cut_listing(paths: list[str], *, limit: int) -> tuple[str, int]:
 def _usage_of(text: str | None) -> Attempt:
     """What a body says was used, even if it is not an answer: failed calls are paid for too."""
     try:
-        body: Any = json.loads(text or "")
-    except (ValueError, RecursionError):
+        body: Any = load_json(text or "", is_lenient=True)
+    except BadJsonError:
         return Attempt()
     return read_completion_usage(body) if isinstance(body, Mapping) else Attempt()

@@ -16,6 +16,7 @@ from coldrun.tasks.arms.answer_text import shorten
 from coldrun.tasks.arms.driver import ENDED
 from coldrun.tasks.arms.service.http_settings import HttpSettings
 from coldrun.tasks.lib.records import Reply
+from coldrun.tasks.lib.safe_json import BadJsonError, load_json
 
 EXCERPT_BYTES = 2000
 """How much of the body is read when the status is not a success."""
@@ -175,7 +176,7 @@ def _has_known_end(response: httpx.Response) -> bool:
 
 def _is_json(text: str) -> bool:
     try:
-        json.loads(text)
-    except (ValueError, RecursionError):
+        load_json(text, is_lenient=True)
+    except BadJsonError:
         return False
     return True

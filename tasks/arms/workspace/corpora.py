@@ -23,6 +23,7 @@ from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.tree_export import export_tree
 from coldrun.tasks.lib.machine.file_locks import hold_lock
 from coldrun.tasks.lib.machine.files import remove_folder
+from coldrun.tasks.lib.safe_json import load_object
 
 FIXED_TIME_SECONDS = 1_000_000_000
 """Modification time of every corpus file, so that no tool sees when its copy was made."""
@@ -99,7 +100,7 @@ def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
 
 def _is_pristine(target: Path, stamp: Path) -> bool:
     try:
-        known = json.loads(stamp.read_bytes())
+        known = load_object(stamp.read_bytes())
     except (OSError, ValueError):
         return False
     return target.is_dir() and known.get("states") == _digest_states(target)

@@ -12,6 +12,7 @@ from typing import Any
 
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.machine.files import BYTECODE_FOLDER, digest_path, feed_file
+from coldrun.tasks.lib.safe_json import load_record
 
 PACKAGE_FOLDERS = ("site-packages", "dist-packages", "node_modules")
 
@@ -34,9 +35,8 @@ def digest_tree(path: Path, *, kept_in: Path | None = None, without: Sequence[st
     name = f"{hashlib.sha256(repr(key).encode()).hexdigest()[:40]}.json"
     record = None if kept_in is None else kept_in / name
     if key not in _known and record is not None:
-        with contextlib.suppress(OSError, ValueError, TypeError):
-            known_state, known_digest = json.loads(record.read_bytes())
-            _known[key] = (str(known_state), str(known_digest))
+        with contextlib.suppress(OSError, ValueError):
+            _known[key] = load_record(record.read_bytes(), tuple[str, str])
     if _known.get(key, ("", ""))[0] == state:
         return _known[key][1]
     digest = hashlib.sha256()
