@@ -114,6 +114,9 @@ def serve(
     def announce(line: str) -> None:
         errors.print(line, soft_wrap=True, style="dim")
 
+    from coldrun.flows.nights import check_schedule
+
+    check_schedule(cron, timezone)
     if not os.environ.get("PREFECT_API_URL"):
         start_server(announce)
     with (

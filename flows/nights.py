@@ -22,6 +22,7 @@ from prefect.client.schemas.objects import (
     ConcurrencyLimitStrategy,
     StateType,
 )
+from prefect.client.schemas.schedules import CronSchedule
 from prefect.events.actions import ChangeFlowRunState
 from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
@@ -30,7 +31,7 @@ from prefect.schedules import Cron
 
 from coldrun.flows.history import run_history
 from coldrun.tasks.history.night import BUSY, run_nights
-from coldrun.tasks.lib.errors import ColdrunError
+from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.served import served
 from coldrun.tasks.run.stage import fetch_stage
 
@@ -75,6 +76,22 @@ def nightly(evaluations: list[str] | None = None) -> list[str]:
     if any(night.exit_code for night in nights):
         raise NightFailedError("; ".join(sentences))
     return sentences
+
+
+def check_schedule(cron: str, timezone: str) -> None:
+    """Refuse a schedule that Prefect would refuse, before a server is started for it.
+
+    Raises:
+        UsageError: It is no cron line, or no time zone.
+    """
+    for option, value, example, fields in (
+        ("--timezone", timezone, "Europe/Berlin", {"cron": "0 3 * * *", "timezone": timezone}),
+        ("--cron", cron, "0 3 * * *", {"cron": cron}),
+    ):
+        try:
+            CronSchedule(**fields)
+        except ValueError:
+            raise UsageError(f'{option} {value!r} is not understood; write "{example}"') from None
 
 
 def serve_nights(*, cron: str, timezone: str) -> None:
