@@ -20,19 +20,12 @@ site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"
 EDITABLE = INSTALL + 'echo "$PWD" > "$site/small.pth"\n'
 COPIED = INSTALL + 'mkdir "$site/small"; cp small/*.py "$site/small"\n'
 
-ADAPTER = """
-import json, sys
+ARM = """
 import small
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["type"] == "hello":
-        print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
-    elif message["type"] == "question":
-        number = message["query"].split()[-1]
-        paths = [f"item-{number}"] if int(number) in small.solved() else []
-        print(json.dumps({"type": "answer", "id": message["id"], "paths": paths}), flush=True)
-    else:
-        break
+
+def answer(query):
+    number = query.split()[-1]
+    return {"paths": [f"item-{number}"] if int(number) in small.solved() else []}
 """
 
 
@@ -40,17 +33,17 @@ def build(small: SmallHistory, setup: str, *, commits: int, new_lock: int) -> Pa
     """A package that solves one task more at every commit; gives the file that counts set-ups."""
     count = small.root / "count"
     count.touch()
-    (small.config.parent / "installed.py").write_text(ADAPTER)
+    small.write_arm(ARM, "installed.py")
     text = small.config.read_text()
     text = text.replace(
         'setup = ["sh", "setup.sh"]',
         f'setup = ["sh", "-c", {json.dumps(setup.format(count=count))}]\nsetup_key = ["uv.lock"]',
     )
     text = text.replace(
-        'argv = ["{python}", "{adapter}", "tool"]\nadapter = "adapter.py"',
+        'argv = ["{python}", "{adapter}", "tool"]\nadapter = "arm.py"',
         'argv = [".venv/bin/python", "-P", "{adapter}"]\nadapter = "installed.py"',
     )
-    small.config.write_text(text)
+    small.write(text)
     for number in range(commits):
         files = {
             "small/__init__.py": f"def solved():\n    return range({number + 4})\n",
@@ -71,14 +64,12 @@ def test_backfill_over_one_set_up_measures_every_commit(small: SmallHistory) -> 
     """The product is another at each commit, the lock file at one: two set-ups, and the score of
     every point is its own."""
     count = build(small, EDITABLE, commits=8, new_lock=5)
-    history = small.conduct(small.request("backfill"))
+    history = small.conduct("backfill")
     assert scores(history) == [4, 5, 6, 7, 8, 9, 10, 11]
     assert count.read_text().count("run") == 2
     assert statuses(history).count("changed") == 0  # one task is below the noise floor
     assert not any("set up for itself" in warning for warning in history.warnings)
-    again = small.conduct(small.request("backfill", mode="reuse"))
-    assert scores(again) == scores(history)
-    assert again.counts.replayed == 8 * 24
+    assert scores(small.conduct("backfill", mode="reuse")) == scores(history)
     assert count.read_text().count("run") == 2
 
 
@@ -86,7 +77,7 @@ def test_backfill_over_one_set_up_measures_every_commit(small: SmallHistory) -> 
 def test_backfill_of_a_copied_product_measures_every_commit(small: SmallHistory) -> None:
     """Without editable mode nothing is shared, the history says so, and the scores are right."""
     count = build(small, COPIED, commits=4, new_lock=9)
-    history = small.conduct(small.request("backfill"))
+    history = small.conduct("backfill")
     assert scores(history) == [4, 5, 6, 7]
     assert count.read_text().count("run") == 4
     (warning,) = [line for line in history.warnings if "set up for itself" in line]
