@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import pairwise
 
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.freeze.lock import FrozenPanel
-from coldrun.tasks.history.history_model import (
-    BlindSpot,
-    History,
-    HistoryCounts,
-    HistoryStep,
-)
+from coldrun.tasks.history.history_model import BlindSpot, History, HistoryCounts, HistoryStep
+from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.history_record import HistoryRecord, build_points
 from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.history.journal import Entry
-from coldrun.tasks.history.steps import build_steps
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
-from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.stats.decomposition import SumCheck, check_sum, judge_controls
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.stats.decomposition import (
+    SumCheck,
+    check_sum,
+    describe_moved,
+    judge_controls,
+    judge_step,
+)
 from coldrun.tasks.stats.noise import Drift
+from coldrun.tasks.stats.paired import adjust_holm
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
@@ -29,7 +34,12 @@ NAMED_SPOTS = 4
 def build_history(record: HistoryRecord) -> History:
     """Judge every step and describe the whole."""
     closing = _closing(record)
-    steps = list(build_steps(record, closing))
+    steps = list(_steps(record, closing))
+    spots = [
+        BlindSpot(from_=step.from_, to=step.to, commits=step.commits - 1)
+        for step in steps
+        if step.commits > 1 and step.status == "unchanged"
+    ]
     points = [point for node in record.nodes for point in build_points(record, node)]
     evidence, verdict, code = _verdict(record)
     request, frozen = record.request, record.request.evaluation.frozen
@@ -56,13 +66,79 @@ def build_history(record: HistoryRecord) -> History:
         sum=_sum(record),
         noise=dict(record.floors),
         closing_controls=list(closing),
-        blind_spots=[
-            BlindSpot(from_=step.from_, to=step.to, commits=step.commits - 1)
-            for step in steps
-            if step.commits > 1 and step.status == "unchanged"
-        ],
-        warnings=list(_warnings(record, steps, closing)),
+        blind_spots=spots,
+        warnings=list(_warnings(record, steps, closing, spots)),
     )
+
+
+def _steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[HistoryStep]:
+    """Judge the steps between neighbouring measured points, oldest first."""
+    arm, primary, yardstick = record.request.arm, record.request.primary, record.yardstick
+    moved = [f"{text} in the closing re-run of the first point" for text in describe_moved(closing)]
+    judged = [
+        judge_step(
+            first.outcome,
+            second.outcome,
+            arm=arm,
+            yardstick=yardstick,
+            unsplit=tuple(_why_unsplit(record, before, after)),
+            confounders=tuple(moved),
+        )
+        for (before, first), (after, second) in pairwise(record.measured)
+    ]
+    adjusted = adjust_holm([step.changes[primary].p for step in judged]) if judged else ()
+    for ((before, first), (after, second)), step, holm_p in zip(
+        pairwise(record.measured), judged, adjusted, strict=True
+    ):
+        commits = _count_commits(record, before, after)
+        between = record.nodes[before.place + 1 : after.place + 1]
+        subject = after.first.subject
+        change = replace(step.changes[primary], holm_p=holm_p)
+        yield pick(
+            HistoryStep,
+            step,
+            from_=before.first.commit,
+            to=after.first.commit,
+            commits=commits,
+            subject=subject if commits == 1 else f"{commits} commits to: {subject}",
+            measures={**step.changes, primary: change},
+            up_tasks=change.up_tasks,
+            down_tasks=change.down_tasks,
+            is_docs_only=commits == len(between)
+            and all(node.first.is_docs_only for node in between),
+            wall_seconds=second.wall_seconds,
+            others={
+                name: judge_step(
+                    first.outcome, second.outcome, arm=name, yardstick=yardstick
+                ).changes
+                for name in first.outcome.arms
+                if name != arm and name in second.outcome.arms
+            },
+        )
+
+
+def _why_unsplit(record: HistoryRecord, before: Node, after: Node) -> Iterator[str]:
+    if _count_commits(record, before, after) < 2:
+        return
+    between = record.nodes[before.place + 1 : after.place]
+    entries = [record.journal.find(node.first.commit, 0) for node in between]
+    failed = [entry for entry in entries if entry is not None and entry.reason]
+    if failed:
+        named = "; ".join(
+            f"{entry.commit[:12]}: {first_line(entry.reason)}" for entry in failed[:2]
+        )
+        yield f"{len(failed)} of {counted(len(between), 'commit')} in between failed ({named})"
+    elif record.is_interrupted:
+        yield "it was interrupted before it could be split"
+    elif between:
+        was = noun(len(between), "was", "were")
+        yield f"{counted(len(between), 'commit')} in between {was} not measured"
+    else:
+        yield "the commits in between were not selected"
+
+
+def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
+    return sum(node.first.distance for node in record.nodes[before.place + 1 : after.place + 1])
 
 
 def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
@@ -104,9 +180,7 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
         candidates=locked["candidates"],
         solvable=locked["solvable"],
         drops=locked["drops"],
-        distribution=DistributionPart.model_validate(
-            describe_distribution(frozen.tasks), from_attributes=True
-        ),
+        distribution=pick(DistributionPart, describe_distribution(frozen.tasks)),
         kind=locked["kind"],
     )
 
@@ -114,8 +188,8 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
 def _newest_point(record: HistoryRecord) -> PointPart | None:
     for node, run in reversed(record.measured):
         if run.manifest.point is not None:
-            point = PointPart.model_validate(run.manifest.point, from_attributes=True)
-            return point.model_copy(update={"commit": node.first.commit, "tree": node.tree})
+            commit = {"commit": node.first.commit, "tree": node.tree}
+            return pick(PointPart, run.manifest.point, **commit)
     return None
 
 
@@ -135,7 +209,10 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
 
 
 def _warnings(
-    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[Drift]
+    record: HistoryRecord,
+    steps: Sequence[HistoryStep],
+    closing: Sequence[Drift],
+    spots: Sequence[BlindSpot],
 ) -> Iterator[str]:
     arm = record.request.arm
     if record.journal.is_continued:
@@ -153,7 +230,7 @@ def _warnings(
                 f"{step.to[:12]} changed documentation only ({step.subject}), yet the score moved "
                 f"({len(step.up_tasks)} up, {len(step.down_tasks)} down): look at the measurement"
             )
-    yield from _blind_spots(steps, hint)
+    yield from _blind_spots(spots, hint)
     for move in closing:
         if move.verdict == "DRIFT":
             yield (
@@ -193,16 +270,15 @@ def _own_set_ups(record: HistoryRecord) -> Iterator[str]:
         yield f"{counted(len(notes), 'point')} shared no set-up: {next(iter(notes.values()))}"
 
 
-def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
+def _blind_spots(spots: Sequence[BlindSpot], hint: str) -> Iterator[str]:
     """Neighbours that look alike, with commits between them: one line each, or one for many."""
-    spots = [step for step in steps if step.commits > 1 and step.status == "unchanged"]
     told = [
-        f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
-        f"{counted(step.commits - 1, 'commit')}"
-        for step in spots
+        f"blind spot: {spot.from_[:12]} and {spot.to[:12]} look alike, and of the "
+        f"{counted(spot.commits, 'commit')}"
+        for spot in spots
     ]
     if len(spots) > NAMED_SPOTS:
-        between = sum(step.commits - 1 for step in spots)
+        between = sum(spot.commits for spot in spots)
         told = [
             f"blind spots: {len(spots)} pairs of neighbours look alike, and of {between} commits"
         ]

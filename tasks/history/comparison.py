@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coldrun.tasks.history.history_model import (
-    ArmComparison,
-    Comparison,
-    RunPart,
-)
+from coldrun.tasks.history.history_model import ArmComparison, Comparison, RunPart
 from coldrun.tasks.history.history_words import change_words, floor_words
 from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.report_model import PointPart
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.plain_text import counted
@@ -62,16 +59,7 @@ def compare_runs(
 
 def _run_part(run: MeasuredRun) -> RunPart:
     point = run.manifest.point
-    return RunPart(
-        run_id=run.run_id,
-        name=run.name,
-        verdict=run.verdict,
-        evidence=run.evidence,
-        started_at=run.started_at,
-        wall_seconds=run.wall_seconds,
-        counts=dict(run.counts),
-        point=point and PointPart.model_validate(point, from_attributes=True),
-    )
+    return pick(RunPart, run, point=point and pick(PointPart, point))
 
 
 def _refuse_unlike(before: MeasuredRun, after: MeasuredRun) -> None:
@@ -111,17 +99,16 @@ def _compare_arm(
     judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
     change = judged.changes[yardstick.primary]
     floor = yardstick.floors.get(name)
-    return ArmComparison(
+    return pick(
+        ArmComparison,
+        judged,
         arm=name,
         role=after.outcome.arms[name].role,
-        status=judged.status,
-        reasons=list(judged.reasons),
-        clears_noise=judged.clears_noise,
-        measures=dict(judged.changes),
-        up_tasks=list(change.up_tasks),
-        down_tasks=list(change.down_tasks),
+        measures=judged.changes,
+        up_tasks=change.up_tasks,
+        down_tasks=change.down_tasks,
         noise=floor,
-        differs_in=list(differs),
+        differs_in=differs,
         sentence=(
             f"{name}: {change_words(yardstick.primary, change)}: {_status_words(judged, change)}; "
             f"{floor_words(floor)}"

@@ -12,6 +12,7 @@ from coldrun.tasks.history.history_plan import HistoryCommit, Node
 from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.history.journal import Entry, Journal
 from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.gates import summarise
 from coldrun.tasks.stats.decomposition import Yardstick
 from coldrun.tasks.stats.measures import parse_measure
@@ -109,21 +110,19 @@ def _point(
 ) -> HistoryPoint:
     arms = {} if run is None else score_parts(run, record.yardstick.seed)
     mine = None if run is None else run.outcome.arms.get(record.request.arm)
-    return HistoryPoint(
-        commit=commit.commit,
-        tree=commit.tree,
-        subject=commit.subject,
+    return pick(
+        HistoryPoint,
+        commit,
         status=status,
         measures=arms.get(record.request.arm, {}),
-        committed_at=commit.committed_at,
         same_as=same_as,
         reason=reason,
-        evidence=None if mine is None else mine.evidence,
+        evidence=mine and mine.evidence,
         measured_nothing=run is not None and record.request.arm in run.nothing,
-        replayed_from=[] if run is None else list(run.replayed_from),
-        degraded=[] if mine is None else list(mine.degraded),
-        environment_digest=None if run is None else run.outcome.environment_digest,
-        wall_seconds=None if entry is None else entry.seconds,
+        replayed_from=run.replayed_from if run else (),
+        degraded=mine.degraded if mine else (),
+        environment_digest=run and run.outcome.environment_digest,
+        wall_seconds=entry and entry.seconds,
         run_ids=[
             item.run_id
             for item in record.journal.entries
@@ -145,7 +144,5 @@ def score_parts(
                 continue
             values = np.array([scores[task] for task in sorted(scores)])
             (part,) = summarise([values], [parse_measure(text)], seed)
-            found[name][text] = ScorePart(
-                value=part.value, count=part.count, n=len(values), low=part.low, high=part.high
-            )
+            found[name][text] = pick(ScorePart, part, n=len(values))
     return found

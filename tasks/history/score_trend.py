@@ -15,7 +15,7 @@ from coldrun.tasks.history.commits import list_named
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
 from coldrun.tasks.history.history_record import score_parts
 from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
-from coldrun.tasks.judge.cost_model import Part
+from coldrun.tasks.judge.cost_model import Part, pick
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
 from coldrun.tasks.lib.git.repository import Repository
@@ -180,16 +180,14 @@ def _steps(
             change = judged.changes[yardstick.primary]
             if not judged.clears_noise or change.p > GATE_ALPHA:
                 continue
-            yield TrendStep(
+            yield pick(
+                TrendStep,
+                change,
                 arm=arm,
                 from_=before[arm]["product_commit"],
                 to=row["product_commit"],
                 status=judged.status,
-                up=change.up,
-                down=change.down,
-                difference=change.difference,
-                p=change.p,
-                reasons=list(judged.reasons),
+                reasons=judged.reasons,
             )
 
 
