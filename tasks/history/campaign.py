@@ -98,12 +98,11 @@ class Campaign:
         entry = Entry(commit=commit.commit, repeat=repeat, status="running")
         try:
             report = self._run(commit, entry, known, is_cold=is_cold)
-        except (UsageError, StorageError) as error:
-            if not isinstance(error, RepositoryError):
+        except ColdrunError as error:
+            is_everywhere = isinstance(error, (UsageError, StorageError))
+            if is_everywhere and not isinstance(error, RepositoryError):
                 raise
             failure: str | None = str(error)
-        except ColdrunError as error:
-            failure = str(error)
         else:
             if report.status == "interrupted":
                 raise HistoryStopped

@@ -19,6 +19,9 @@ from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
 from coldrun.warehouse.digests import verify_run
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
 
+OWN_COLUMNS = ("run_id", "name", "status", "verdict", "evidence", "wall_seconds", "panel_digest")
+"""What a measured run takes from its row as it is."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MeasuredRun:
@@ -60,26 +63,21 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     arms: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in select_rows(
         connection,
-        "SELECT run_id, arm, degraded, degraded_answers, abstained, source_run_ids FROM arm_runs "
-        "WHERE run_id IN (SELECT unnest(?))",
+        "WITH by_measure AS (SELECT run_id, arm, measure, any_value(evidence) AS evidence, "
+        "any_value(measured_nothing) AS nothing, map(list(task_id), list(value)) AS by_task "
+        "FROM scores WHERE run_id IN (SELECT unnest(?)) GROUP BY ALL), "
+        "by_arm AS (SELECT run_id, arm, any_value(evidence) AS evidence, "
+        "any_value(nothing) AS nothing, map(list(measure), list(by_task)) AS scores "
+        "FROM by_measure GROUP BY ALL) "
+        "SELECT by_arm.*, degraded, degraded_answers, abstained, source_run_ids "
+        "FROM by_arm LEFT JOIN arm_runs USING (run_id, arm) ORDER BY run_id, arm",
         wanted,
     ):
         arms[row["run_id"]][row["arm"]] = row
-    scores: dict[str, dict[str, Any]] = defaultdict(dict)
-    for row in select_rows(
-        connection,
-        "SELECT run_id, arm, any_value(role) AS role, any_value(kind) AS kind, measure, "
-        "any_value(evidence) AS evidence, any_value(measured_nothing) AS nothing, "
-        "map(list(task_id), list(value)) AS by_task FROM scores "
-        "WHERE run_id IN (SELECT unnest(?)) GROUP BY run_id, arm, measure",
-        wanted,
-    ):
-        arm = scores[row["run_id"]].setdefault(row["arm"], {"row": row, "scores": {}})
-        arm["scores"][row["measure"]] = dict(row["by_task"])
     for row in runs:
-        if scores[row["run_id"]]:
+        if row["run_id"] in arms:
             verify_run(warehouse, row)
-    return {row["run_id"]: _run(row, scores[row["run_id"]], arms[row["run_id"]]) for row in runs}
+    return {row["run_id"]: _run(row, arms[row["run_id"]]) for row in runs}
 
 
 def read_run(warehouse: Path, text: str) -> MeasuredRun:
@@ -122,24 +120,17 @@ def read_floors(
     }
 
 
-def _run(
-    row: Mapping[str, Any], scores: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]
-) -> MeasuredRun:
+def _run(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> MeasuredRun:
     manifest, _ = read_manifest(row["run_id"], row["manifest"])
+    measures = manifest.config.measures
     return MeasuredRun(
-        run_id=row["run_id"],
-        name=row["name"],
-        status=row["status"],
-        verdict=row["verdict"],
-        evidence=row["evidence"],
+        **{name: row[name] for name in OWN_COLUMNS},
         started_at=manifest.started_at,
-        wall_seconds=row["wall_seconds"],
-        panel_digest=row["panel_digest"],
-        measures=manifest.config.measures,
+        measures=measures,
         counts={
             **{name: row[name] for name in ("planned", "executed", "replayed", "resumed", "infra")},
-            "abstained": sum(arm["abstained"] for arm in asked.values()),
-            "degraded": sum(arm["degraded_answers"] for arm in asked.values()),
+            "abstained": sum(arm["abstained"] or 0 for arm in arms.values()),
+            "degraded": sum(arm["degraded_answers"] or 0 for arm in arms.values()),
         },
         manifest=manifest,
         outcome=PointOutcome(
@@ -150,22 +141,22 @@ def _run(
                 arm.name: ArmAtPoint(
                     role=arm.role,
                     is_builtin=not isinstance(arm, ProcessArm),
-                    evidence=scores[arm.name]["row"]["evidence"],
+                    evidence=arms[arm.name]["evidence"],
                     scores={
-                        measure: scores[arm.name]["scores"][measure]
-                        for measure in manifest.config.measures
-                        if measure in scores[arm.name]["scores"]
+                        measure: arms[arm.name]["scores"][measure]
+                        for measure in measures
+                        if measure in arms[arm.name]["scores"]
                     },
-                    degraded=tuple(asked[arm.name]["degraded"] or ()) if arm.name in asked else (),
+                    degraded=tuple(arms[arm.name]["degraded"] or ()),
                 )
                 for arm in manifest.config.arms
-                if arm.name in scores
+                if arm.name in arms
             },
         ),
         replayed_from=tuple(
-            sorted({run_id for arm in asked.values() for run_id in arm["source_run_ids"] or ()})
+            sorted({run_id for arm in arms.values() for run_id in arm["source_run_ids"] or ()})
         ),
-        nothing=tuple(name for name, arm in scores.items() if arm["row"]["nothing"]),
+        nothing=tuple(name for name, arm in arms.items() if arm["nothing"]),
     )
 
 
