@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from coldrun.tasks.history.history_model import HistoryPoint, PointStatus, ScorePart
-from coldrun.tasks.history.history_plan import HistoryCommit, Node
+from coldrun.tasks.history.history_plan import Node
 from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.history.journal import Entry, Journal
 from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
@@ -79,57 +79,44 @@ def read_record(
 
 def build_points(record: HistoryRecord, node: Node) -> Iterator[HistoryPoint]:
     """Every commit of a node, with what is known of it."""
-    for number, commit in enumerate(node.commits):
-        if number or node.is_repeated:
-            stand_in = record.nodes[node.stand_in].first if node.is_repeated else node.first
-            run = record.run_of(node)
-            yield _point(record, commit, "same_tree", run=run, same_as=stand_in.commit)
-        else:
-            yield _own_point(record, node)
+    arm, run = record.request.arm, record.run_of(node)
+    stand_in = record.nodes[node.stand_in].first
+    arms = score_parts(run, record.yardstick.seed) if run else {}
+    mine = run and run.outcome.arms.get(arm)
+    for commit in node.commits:
+        is_own = commit == stand_in
+        status, entry, reason = _standing(record, node) if is_own else ("same_tree", None, None)
+        yield pick(
+            HistoryPoint,
+            commit,
+            status=status,
+            measures=arms.get(arm, {}),
+            same_as=None if is_own else stand_in.commit,
+            reason=reason,
+            evidence=mine and mine.evidence,
+            measured_nothing=run is not None and arm in run.nothing,
+            replayed_from=run.replayed_from if run else (),
+            degraded=mine.degraded if mine else (),
+            environment_digest=run and run.outcome.environment_digest,
+            wall_seconds=entry and entry.seconds,
+            run_ids=[
+                item.run_id
+                for item in record.journal.entries
+                if item.commit == commit.commit and item.run_id is not None
+            ],
+            arms=arms,
+        )
 
 
-def _own_point(record: HistoryRecord, node: Node) -> HistoryPoint:
-    entry, run = record.journal.find(node.first.commit, 0), record.run_of(node)
-    if run is not None:
-        return _point(record, node.first, "measured", run=run, entry=entry)
+def _standing(record: HistoryRecord, node: Node) -> tuple[PointStatus, Entry | None, str | None]:
+    """How the commit stands that stands for a node, its entry, and why it was not measured."""
+    entry = record.journal.find(node.first.commit, 0)
+    if record.run_of(node) is not None:
+        return "measured", entry, None
     if entry is not None and entry.status == "failed":
-        return _point(record, node.first, "failed", reason=entry.reason, entry=entry)
-    reason = "interrupted" if record.is_interrupted else "not needed: its neighbours look alike"
-    return _point(record, node.first, "skipped", reason=reason)
-
-
-def _point(
-    record: HistoryRecord,
-    commit: HistoryCommit,
-    status: PointStatus,
-    *,
-    run: MeasuredRun | None = None,
-    entry: Entry | None = None,
-    same_as: str | None = None,
-    reason: str | None = None,
-) -> HistoryPoint:
-    arms = {} if run is None else score_parts(run, record.yardstick.seed)
-    mine = None if run is None else run.outcome.arms.get(record.request.arm)
-    return pick(
-        HistoryPoint,
-        commit,
-        status=status,
-        measures=arms.get(record.request.arm, {}),
-        same_as=same_as,
-        reason=reason,
-        evidence=mine and mine.evidence,
-        measured_nothing=run is not None and record.request.arm in run.nothing,
-        replayed_from=run.replayed_from if run else (),
-        degraded=mine.degraded if mine else (),
-        environment_digest=run and run.outcome.environment_digest,
-        wall_seconds=entry and entry.seconds,
-        run_ids=[
-            item.run_id
-            for item in record.journal.entries
-            if item.commit == commit.commit and item.run_id is not None
-        ],
-        arms=arms,
-    )
+        return "failed", entry, entry.reason
+    is_cut = record.is_interrupted
+    return "skipped", None, "interrupted" if is_cut else "not needed: its neighbours look alike"
 
 
 def score_parts(
