@@ -8,12 +8,7 @@ from typing import Any
 from coldrun.tasks.history.history_lifecycle import Estimate
 from coldrun.tasks.history.history_model import History, HistoryPoint, HistoryStep
 from coldrun.tasks.history.history_plan import Node, interleave_ends
-from coldrun.tasks.history.history_words import (
-    floor_words,
-    interval_text,
-    tasks_text,
-    tasks_words,
-)
+from coldrun.tasks.history.history_words import floor_words, interval_text, tasks_text, tasks_words
 from coldrun.tasks.lib.plain_text import counted, cut_text, noun
 from coldrun.tasks.report.document import (
     Block,

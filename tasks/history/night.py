@@ -20,8 +20,7 @@ from coldrun.tasks.history.commits import (
     product_tip,
     require_product,
 )
-from coldrun.tasks.history.comparison import compare_runs
-from coldrun.tasks.history.comparison_document import comparison_document
+from coldrun.tasks.history.comparison import compare_runs, comparison_document
 from coldrun.tasks.history.history_document import history_document
 from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import Comparison, History
@@ -31,12 +30,7 @@ from coldrun.tasks.history.history_requests import (
     measured_before,
     require_product_arm,
 )
-from coldrun.tasks.history.outcomes import (
-    MeasuredRun,
-    read_floors,
-    read_key_differences,
-    read_run,
-)
+from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_key_differences, read_run
 from coldrun.tasks.judge.cost_model import Part
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import ColdrunError, StorageError

@@ -32,13 +32,7 @@ from coldrun.tasks.holdout.ledger import (
     read_ledger,
 )
 from coldrun.tasks.holdout.opening_report import declared_result
-from coldrun.tasks.holdout.openings import (
-    Opening,
-    Status,
-    demotion_of,
-    is_demoted,
-    judge_opening,
-)
+from coldrun.tasks.holdout.openings import Opening, Status, demotion_of, is_demoted, judge_opening
 from coldrun.tasks.holdout.private import SessionWatch, private_warehouse
 from coldrun.tasks.holdout.sealed_file import SealedPart, read_sealed
 from coldrun.tasks.holdout.user_openings import find_other_openings, note_opening
