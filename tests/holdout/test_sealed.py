@@ -133,10 +133,7 @@ def test_read_sealed_without_key_mines_the_same_tasks_again(lab: EvaluationLab) 
 def test_unseal_changed_file_is_refused_and_mined_again(lab: EvaluationLab, place: str) -> None:
     """The cipher is authenticated: one changed digit is noticed."""
     values = json.loads(lab.files.sealed.read_bytes())
-    first = values[place][0]
-    values[place] = ("A" if first != "A" else "B") + values[place][1:]
-    if place == "nonce":
-        values[place] = ("0" if first != "0" else "1") + values[place][1:]
+    values[place] = ("0" if values[place][0] != "0" else "1") + values[place][1:]
     changed = json.dumps(values).encode()
     digest = read_lock(lab.files)["sealed"]["digest"]
     found = find_key(digest)
@@ -152,14 +149,6 @@ def test_unseal_file_of_another_panel_is_refused() -> None:
     key = bytes(32)
     with pytest.raises(LockError, match="another panel"):
         unseal(seal(b"one\n", key), key, digest=digest_bytes(b"two\n"))
-
-
-def test_read_sealed_changed_history_names_both_hashes(lab: EvaluationLab) -> None:
-    """Without the key, another history cannot pass for the sealed part."""
-    lock = read_lock(lab.files)
-    lock["sealed"]["digest"] = "sha256:" + "0" * 64
-    with pytest.raises(LockError, match="another one: the lock says sha256:0000"):
-        read_back(lab, lock)
 
 
 def test_read_sealed_by_another_miner_asks_for_the_key(
