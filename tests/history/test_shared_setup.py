@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
 
+from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History
-from tests.history.small import SmallHistory, statuses
+from tests.history.small import SmallHistory, point_statuses, statuses
 
 INSTALL = """
 echo run >> {count}
@@ -85,25 +87,8 @@ def test_backfill_of_a_copied_product_measures_every_commit(small: SmallHistory)
     assert "leave out setup_key" in warning
 
 
-BACKFILL = """
-import dataclasses, sys
-from pathlib import Path
-from tests.history.small import SmallHistory
-from tests.history.test_shared_setup import scores
-from coldrun.tasks.history.commits import list_range, open_product
-from coldrun.tasks.history.history_lifecycle import conduct_history
-from coldrun.tasks.history.history_requests import HistoryRequest
-from coldrun.tasks.run.prepare import load_evaluation
-
-root, warehouse = map(Path, sys.argv[1:])
-evaluation = load_evaluation(root / "evaluation" / "small.toml", scratch=root / "scratch")
-commits = list_range(open_product(evaluation), sys.stdin.readline().strip(), "main")
-history = conduct_history(HistoryRequest(
-    kind="backfill", evaluation=evaluation, warehouse=warehouse, commits=commits, arm="tool",
-    mode="cold",
-))
-print(scores(history), [point.status for point in history.points], history.warnings)
-"""
+def backfill_into(small: SmallHistory, warehouse: Path) -> History:
+    return conduct_history(replace(small.request("backfill"), warehouse=warehouse))
 
 
 @pytest.mark.soak
@@ -112,21 +97,9 @@ def test_two_histories_at_once_do_not_disturb_each_other(
 ) -> None:
     """Two programs measure the same commits through the same scratch folder."""
     build(small, EDITABLE, commits=5, new_lock=9)
-    both = [
-        subprocess.Popen(
-            [sys.executable, "-c", BACKFILL, str(small.root), str(tmp_path / name)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for name in ("one", "two")
-    ]
-    for process in both:
-        assert process.stdin is not None
-        process.stdin.write(small.commits[0] + "\n")
-        process.stdin.flush()
-    for process in both:
-        output, complaint = process.communicate(timeout=120)
-        assert process.returncode == 0, complaint
-        assert output.startswith(f"[4, 5, 6, 7, 8] {['measured'] * 5}")
+    with ProcessPoolExecutor(2, get_context("spawn")) as pool:
+        both = [pool.submit(backfill_into, small, tmp_path / name) for name in ("one", "two")]
+        for future in both:
+            history = future.result(timeout=120)
+            assert scores(history) == [4, 5, 6, 7, 8]
+            assert point_statuses(history) == ["measured"] * 5
