@@ -32,7 +32,14 @@ from coldrun.tasks.holdout.ledger import (
     read_ledger,
 )
 from coldrun.tasks.holdout.opening_report import declared_result
-from coldrun.tasks.holdout.openings import Opening, Status, demotion_of, is_demoted, judge_opening
+from coldrun.tasks.holdout.openings import (
+    Opening,
+    Status,
+    demotion_of,
+    is_demoted,
+    judge_opening,
+    last_hash,
+)
 from coldrun.tasks.holdout.private import SessionWatch, private_warehouse
 from coldrun.tasks.holdout.sealed_file import SealedPart, read_sealed
 from coldrun.tasks.holdout.user_openings import count_other_openings, note_opening
@@ -313,11 +320,10 @@ def count_dev_hits(
 
 
 def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Opening:
-    last = prepared.openings[-1].hash if prepared.openings else None
     config = prepared.evaluation.config
     return Opening(
         number=len(prepared.openings) + 1,
-        previous=last,
+        previous=last_hash(prepared.openings),
         at=at,
         who=find_user(prepared.files.config.resolve().parent),
         reason=request.reason.strip(),
