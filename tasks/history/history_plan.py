@@ -133,6 +133,12 @@ def thin_out(
     )
 
 
+def order_nodes(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes that have to be measured, each tree once, in the order of measuring."""
+    distinct = [node for node in nodes if not node.is_repeated]
+    return [distinct[place] for place in interleave_ends(len(distinct))]
+
+
 def interleave_ends(count: int) -> tuple[int, ...]:
     """Places from both ends inwards: oldest, newest, second oldest, second newest, and so on.
 
