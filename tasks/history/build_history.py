@@ -2,33 +2,70 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.freeze.lock import FrozenPanel
-from coldrun.tasks.history.history_model import BlindSpot, History, HistoryCounts, HistoryStep
+from coldrun.tasks.history.history_model import (
+    BlindSpot,
+    History,
+    HistoryCounts,
+    HistoryPoint,
+    HistoryStep,
+    PointStatus,
+)
 from coldrun.tasks.history.history_plan import Node
-from coldrun.tasks.history.history_record import HistoryRecord, build_points
+from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.history.history_words import first_line
-from coldrun.tasks.history.journal import Entry
+from coldrun.tasks.history.journal import Entry, Journal
+from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, score_parts
 from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
 from coldrun.tasks.lib.plain_text import counted, noun
 from coldrun.tasks.stats.decomposition import (
     SumCheck,
+    Yardstick,
     check_sum,
     describe_moved,
     judge_controls,
     judge_step,
 )
-from coldrun.tasks.stats.noise import Drift
+from coldrun.tasks.stats.noise import Drift, PooledFloor
 from coldrun.tasks.stats.paired import adjust_holm
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRecord:
+    """All that a history left behind. `runs` are usable runs by (commit, repeat)."""
+
+    request: HistoryRequest
+    journal: Journal
+    nodes: tuple[Node, ...]
+    runs: Mapping[tuple[str, int], MeasuredRun]
+    floors: Mapping[str, PooledFloor | None]
+    wall_seconds: float
+    is_interrupted: bool
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """What its steps are judged by."""
+        seed = panel_seed(self.request.evaluation.frozen.digest)
+        return Yardstick(primary=self.request.primary, floors=self.floors, seed=seed)
+
+    @property
+    def measured(self) -> tuple[tuple[Node, MeasuredRun], ...]:
+        """The nodes that have a run, that of an equal tree included."""
+        return tuple((node, run) for node in self.nodes if (run := self.run_of(node)) is not None)
+
+    def run_of(self, node: Node) -> MeasuredRun | None:
+        """The run that stands for a node, that of an equal tree included."""
+        return self.runs.get((self.nodes[node.stand_in].first.commit, 0))
 
 
 def build_history(record: HistoryRecord) -> History:
@@ -40,7 +77,7 @@ def build_history(record: HistoryRecord) -> History:
         for step in steps
         if step.commits > 1 and step.status == "unchanged"
     ]
-    points = [point for node in record.nodes for point in build_points(record, node)]
+    points = [point for node in record.nodes for point in _points(record, node)]
     evidence, verdict, code = _verdict(record)
     request, frozen = record.request, record.request.evaluation.frozen
     runs = list(record.runs.values())
@@ -69,6 +106,48 @@ def build_history(record: HistoryRecord) -> History:
         blind_spots=spots,
         warnings=list(_warnings(record, steps, closing, spots)),
     )
+
+
+def _points(record: HistoryRecord, node: Node) -> Iterator[HistoryPoint]:
+    """Every commit of a node, with what is known of it."""
+    arm, run = record.request.arm, record.run_of(node)
+    stand_in = record.nodes[node.stand_in].first
+    arms = score_parts(run, record.yardstick.seed) if run else {}
+    mine = run and run.outcome.arms.get(arm)
+    for commit in node.commits:
+        is_own = commit == stand_in
+        status, entry, reason = _standing(record, node) if is_own else ("same_tree", None, None)
+        yield pick(
+            HistoryPoint,
+            commit,
+            status=status,
+            measures=arms.get(arm, {}),
+            same_as=None if is_own else stand_in.commit,
+            reason=reason,
+            evidence=mine and mine.evidence,
+            measured_nothing=run is not None and arm in run.nothing,
+            replayed_from=run.replayed_from if run else (),
+            degraded=mine.degraded if mine else (),
+            environment_digest=run and run.outcome.environment_digest,
+            wall_seconds=entry and entry.seconds,
+            run_ids=[
+                item.run_id
+                for item in record.journal.entries
+                if item.commit == commit.commit and item.run_id is not None
+            ],
+            arms=arms,
+        )
+
+
+def _standing(record: HistoryRecord, node: Node) -> tuple[PointStatus, Entry | None, str | None]:
+    """How the commit stands that stands for a node, its entry, and why it was not measured."""
+    entry = record.journal.find(node.first.commit, 0)
+    if record.run_of(node) is not None:
+        return "measured", entry, None
+    if entry is not None and entry.status == "failed":
+        return "failed", entry, entry.reason
+    is_cut = record.is_interrupted
+    return "skipped", None, "interrupted" if is_cut else "not needed: its neighbours look alike"
 
 
 def _steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[HistoryStep]:
@@ -142,14 +221,13 @@ def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
 
 
 def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
-    for node in record.nodes:
-        first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
-        if first is not None and again is not None:
+    """The controls between the first point and its repeat at the end, where it was repeated."""
+    for node, first in record.measured[:1]:
+        again = record.runs.get((node.first.commit, 1))
+        if again is not None:
             return judge_controls(
                 first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
             )
-        if first is not None:
-            break
     return ()
 
 

@@ -11,10 +11,14 @@ from typing import Any
 import numpy as np
 
 from coldrun.tasks.config import ProcessArm
+from coldrun.tasks.history.history_model import ScorePart
+from coldrun.tasks.judge.cost_model import pick
+from coldrun.tasks.judge.gates import summarise
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.manifest import Manifest, read_manifest
 from coldrun.tasks.stats.decomposition import ArmAtPoint, PointOutcome
+from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
 from coldrun.warehouse.digests import verify_run
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
@@ -158,6 +162,22 @@ def _run(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> Measu
         ),
         nothing=tuple(name for name, arm in arms.items() if arm["nothing"]),
     )
+
+
+def score_parts(
+    run: MeasuredRun, seed: int, *, only: str | None = None
+) -> dict[str, dict[str, ScorePart]]:
+    """Every arm's aggregates in a run, with intervals; of one measure alone when it is named."""
+    found: dict[str, dict[str, ScorePart]] = {}
+    for name, arm in run.outcome.arms.items():
+        found[name] = {}
+        for text, scores in arm.scores.items():
+            if only not in (None, text):
+                continue
+            values = np.array([scores[task] for task in sorted(scores)])
+            (part,) = summarise([values], [parse_measure(text)], seed)
+            found[name][text] = pick(ScorePart, part, n=len(values))
+    return found
 
 
 def read_key_differences(warehouse: Path, first: str, second: str) -> dict[str, tuple[str, ...]]:

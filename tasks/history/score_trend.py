@@ -14,9 +14,14 @@ from coldrun.tasks.config import Config
 from coldrun.tasks.history.commits import list_named
 from coldrun.tasks.history.history_document import SUBJECT
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
-from coldrun.tasks.history.history_record import score_parts
 from coldrun.tasks.history.history_words import tasks_text
-from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
+from coldrun.tasks.history.outcomes import (
+    MeasuredRun,
+    panel_seed,
+    read_floors,
+    read_runs,
+    score_parts,
+)
 from coldrun.tasks.judge.cost_model import Part, pick
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
