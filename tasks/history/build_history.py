@@ -222,13 +222,17 @@ def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
 
 def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
     """The controls between the first point and its repeat at the end, where it was repeated."""
-    for node, first in record.measured[:1]:
-        again = record.runs.get((node.first.commit, 1))
-        if again is not None:
-            return judge_controls(
-                first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
-            )
-    return ()
+    if not record.measured:
+        return ()
+    node, first = record.measured[0]
+    again = record.runs.get((node.first.commit, 1))
+    return (
+        ()
+        if again is None
+        else judge_controls(
+            first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
+        )
+    )
 
 
 def _sum(record: HistoryRecord) -> SumCheck | None:
@@ -264,11 +268,10 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
 
 
 def _newest_point(record: HistoryRecord) -> PointPart | None:
-    for node, run in reversed(record.measured):
-        if run.manifest.point is not None:
-            commit = {"commit": node.first.commit, "tree": node.tree}
-            return pick(PointPart, run.manifest.point, **commit)
-    return None
+    if not record.measured:
+        return None
+    node, run = record.measured[-1]
+    return pick(PointPart, run.manifest.point, commit=node.first.commit, tree=node.tree)
 
 
 def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:

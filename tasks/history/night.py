@@ -78,7 +78,7 @@ def evaluate_night(evaluation: Evaluation, warehouse: Path, *, conduct: Conduct)
         kind="backfill",
         evaluation=evaluation,
         warehouse=warehouse,
-        commits=list_named(source, [(tip, tip)], source="the product's tip"),
+        commits=list_named(source, [tip], source="the product's tip"),
         arm=choose_arm(evaluation.config, None),
         mode="cold",
     )

@@ -166,7 +166,7 @@ def _ask_git(repository: Repository | None, commit: str) -> dict[str, str] | Non
     if repository is None:
         return None
     try:
-        found = list_named(repository, [(commit, commit)], source="the warehouse")[0]
+        found = list_named(repository, [commit], source="the warehouse")[0]
     except RepositoryError:
         return None
     return {"commit": commit, "subject": found.subject, "committed_at": found.committed_at}
