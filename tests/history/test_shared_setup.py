@@ -1,4 +1,7 @@
-"""Histories whose points share a set-up: the score follows the commit, whoever else measures."""
+"""Histories whose points share a set-up: the score follows the commit, whoever else measures.
+
+`tests/product/test_points_shared.py` counts the set-ups, and says what may be shared.
+"""
 
 from __future__ import annotations
 
@@ -12,10 +15,9 @@ import pytest
 
 from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History
-from tests.history.small import SmallHistory, point_statuses, statuses
+from tests.history.small import SmallHistory, point_statuses
 
 INSTALL = """
-echo run >> {count}
 python3 -m venv --without-pip .venv
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
 """
@@ -31,29 +33,24 @@ def answer(query):
 """
 
 
-def build(small: SmallHistory, setup: str, *, commits: int, new_lock: int) -> Path:
-    """A package that solves one task more at every commit; gives the file that counts set-ups."""
-    count = small.root / "count"
-    count.touch()
+def install(small: SmallHistory, setup: str, locks: str) -> None:
+    """A package that solves one task more at every commit; a letter of `locks` for each."""
     small.write_arm(ARM, "installed.py")
     text = small.config.read_text()
     text = text.replace(
         'setup = ["sh", "setup.sh"]',
-        f'setup = ["sh", "-c", {json.dumps(setup.format(count=count))}]\nsetup_key = ["uv.lock"]',
+        f'setup = ["sh", "-c", {json.dumps(setup)}]\nsetup_key = ["uv.lock"]',
     )
     text = text.replace(
         'argv = ["{python}", "{adapter}", "tool"]\nadapter = "arm.py"',
         'argv = [".venv/bin/python", "-P", "{adapter}"]\nadapter = "installed.py"',
     )
     small.write(text)
-    for number in range(commits):
-        files = {
-            "small/__init__.py": f"def solved():\n    return range({number + 4})\n",
-            "uv.lock": "old" if number < new_lock else "new",
-        }
-        small.commits.append(small.product.commit(f"solve {number + 4}", files))
+    for count, lock in enumerate(locks, 4):
+        module = f"def solved():\n    return range({count})\n"
+        files = {"small/__init__.py": module, "uv.lock": lock}
+        small.commits.append(small.product.commit(f"solve {count}", files))
     small.freeze()
-    return count
 
 
 def scores(history: History) -> list[float]:
@@ -61,27 +58,12 @@ def scores(history: History) -> list[float]:
     return [point.measures["exact"].count or 0 for point in history.points]
 
 
-@pytest.mark.soak  # eight virtual environments
-def test_backfill_over_one_set_up_measures_every_commit(small: SmallHistory) -> None:
-    """The product is another at each commit, the lock file at one: two set-ups, and the score of
-    every point is its own."""
-    count = build(small, EDITABLE, commits=8, new_lock=5)
-    history = small.conduct("backfill")
-    assert scores(history) == [4, 5, 6, 7, 8, 9, 10, 11]
-    assert count.read_text().count("run") == 2
-    assert statuses(history).count("changed") == 0  # one task is below the noise floor
-    assert not any("set up for itself" in warning for warning in history.warnings)
-    assert scores(small.conduct("backfill", mode="reuse")) == scores(history)
-    assert count.read_text().count("run") == 2
-
-
 @pytest.mark.soak
 def test_backfill_of_a_copied_product_measures_every_commit(small: SmallHistory) -> None:
     """Without editable mode nothing is shared, the history says so, and the scores are right."""
-    count = build(small, COPIED, commits=4, new_lock=9)
+    install(small, COPIED, "aaaa")
     history = small.conduct("backfill")
     assert scores(history) == [4, 5, 6, 7]
-    assert count.read_text().count("run") == 4
     (warning,) = [line for line in history.warnings if "set up for itself" in line]
     assert "copied small/__init__.py to .venv/lib/" in warning
     assert "leave out setup_key" in warning
@@ -95,8 +77,8 @@ def backfill_into(small: SmallHistory, warehouse: Path) -> History:
 def test_two_histories_at_once_do_not_disturb_each_other(
     small: SmallHistory, tmp_path: Path
 ) -> None:
-    """Two programs measure the same commits through the same scratch folder."""
-    build(small, EDITABLE, commits=5, new_lock=9)
+    """Two programs measure the same commits, of two lock files, through one scratch folder."""
+    install(small, EDITABLE, "aaabb")
     with ProcessPoolExecutor(2, get_context("spawn")) as pool:
         both = [pool.submit(backfill_into, small, tmp_path / name) for name in ("one", "two")]
         for future in both:
