@@ -161,7 +161,8 @@ def read_list(text: str) -> str:
     try:
         lines = Path(text).read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        raise UsageError(f"cannot read {text}: {error}") from None
+        why = getattr(error, "strerror", error)
+        raise UsageError(f"cannot read {text}: {why}") from None
     names = [words[0] for line in lines if (words := line.partition("#")[0].split())]
     if not names:
         raise UsageError(f"{text} names no commit; write one revision on each line")

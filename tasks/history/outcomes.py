@@ -14,6 +14,7 @@ from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.history.history_model import ScorePart
 from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.gates import summarise
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.manifest import Manifest, read_manifest
@@ -106,22 +107,20 @@ def read_floors(
     """
     rows = select_rows(
         connect(warehouse, only=("runs", "captures", "scores", "arm_runs"), leaves_out=True),
-        "SELECT a.arm, a.identity, a.run_id, "
+        "WITH repeats AS (SELECT a.arm, a.identity, a.run_id, "
         "list(s.value ORDER BY s.task_id) AS outcomes "
         "FROM arm_runs a JOIN scores s ON a.run_id = s.run_id AND a.arm = s.arm "
         "WHERE a.arm_identity IN (SELECT arm_identity FROM arm_runs WHERE run_id = ?) "
         "AND a.panel_digest = ? AND s.measure = ? AND a.replayed = 0 AND a.status = 'finished' "
-        "AND a.verdict NOT IN ('invalid', 'did_not_run') "
-        "GROUP BY a.arm, a.identity, a.run_id ORDER BY a.run_id",
+        "AND a.verdict NOT IN ('invalid', 'did_not_run') GROUP BY a.arm, a.identity, a.run_id) "
+        "SELECT arm, list(outcomes ORDER BY run_id) AS outcomes FROM repeats "
+        "GROUP BY arm, identity ORDER BY min(run_id)",
         [run.run_id, run.panel_digest, measure],
     )
-    groups: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    tables: dict[str, list[FloatArray]] = defaultdict(list)
     for row in rows:
-        groups[row["arm"]][row["identity"]].append(row["outcomes"])
-    return {
-        arm: pool_noise_floor([np.array(table) for table in groups[arm].values()])
-        for arm in run.outcome.arms
-    }
+        tables[row["arm"]].append(np.array(row["outcomes"]))
+    return {arm: pool_noise_floor(tables[arm]) for arm in run.outcome.arms}
 
 
 def _run(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> MeasuredRun:
