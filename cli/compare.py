@@ -32,8 +32,7 @@ def command(
     Each RUN is an id, the start of one, or `last`. Both must have asked the same panel with the
     same measures. Nothing is executed; the exit code is 0 whatever the outcome.
     """
-    from coldrun.tasks.history.comparison import compare_runs
-    from coldrun.tasks.history.comparison_document import comparison_document
+    from coldrun.tasks.history.comparison import compare_runs, comparison_document
     from coldrun.tasks.history.outcomes import read_floors, read_key_differences, read_run
 
     first, second = read_run(warehouse, before), read_run(warehouse, after)

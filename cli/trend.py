@@ -47,9 +47,8 @@ def command(
 
     A step is marked only where a test paired by task supports it. Nothing is executed.
     """
-    from coldrun.tasks.history.comparison_document import trend_document
     from coldrun.tasks.history.history_requests import choose_arm
-    from coldrun.tasks.history.score_trend import build_trend
+    from coldrun.tasks.history.score_trend import build_trend, trend_document
     from coldrun.tasks.run.prepare import load_evaluation
 
     evaluation = load_evaluation(config_path, scratch=scratch)

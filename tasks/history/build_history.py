@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.freeze.lock import FrozenPanel
@@ -10,27 +12,72 @@ from coldrun.tasks.history.history_model import (
     BlindSpot,
     History,
     HistoryCounts,
+    HistoryPoint,
     HistoryStep,
+    PointStatus,
 )
-from coldrun.tasks.history.history_record import HistoryRecord, build_points
+from coldrun.tasks.history.history_plan import Node
+from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.history.history_words import first_line
-from coldrun.tasks.history.journal import Entry
-from coldrun.tasks.history.steps import build_steps
+from coldrun.tasks.history.journal import Entry, Journal
+from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, score_parts
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.evidence import Evidence, Verdict
 from coldrun.tasks.judge.report_model import DistributionPart, PanelPart, PointPart
-from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.stats.decomposition import SumCheck, check_sum, judge_controls
-from coldrun.tasks.stats.noise import Drift
+from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.stats.decomposition import (
+    SumCheck,
+    Yardstick,
+    check_sum,
+    describe_moved,
+    judge_controls,
+    judge_step,
+)
+from coldrun.tasks.stats.noise import Drift, PooledFloor
+from coldrun.tasks.stats.paired import adjust_holm
 
 NAMED_SPOTS = 4
 """More blind spots than these are told in one line."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HistoryRecord:
+    """All that a history left behind. `runs` are usable runs by (commit, repeat)."""
+
+    request: HistoryRequest
+    journal: Journal
+    nodes: tuple[Node, ...]
+    runs: Mapping[tuple[str, int], MeasuredRun]
+    floors: Mapping[str, PooledFloor | None]
+    wall_seconds: float
+    is_interrupted: bool
+
+    @property
+    def yardstick(self) -> Yardstick:
+        """What its steps are judged by."""
+        seed = panel_seed(self.request.evaluation.frozen.digest)
+        return Yardstick(primary=self.request.primary, floors=self.floors, seed=seed)
+
+    @property
+    def measured(self) -> tuple[tuple[Node, MeasuredRun], ...]:
+        """The nodes that have a run, that of an equal tree included."""
+        return tuple((node, run) for node in self.nodes if (run := self.run_of(node)) is not None)
+
+    def run_of(self, node: Node) -> MeasuredRun | None:
+        """The run that stands for a node, that of an equal tree included."""
+        return self.runs.get((self.nodes[node.stand_in].first.commit, 0))
+
+
 def build_history(record: HistoryRecord) -> History:
     """Judge every step and describe the whole."""
     closing = _closing(record)
-    steps = list(build_steps(record, closing))
-    points = [point for node in record.nodes for point in build_points(record, node)]
+    steps = list(_steps(record, closing))
+    spots = [
+        BlindSpot(from_=step.from_, to=step.to, commits=step.commits - 1)
+        for step in steps
+        if step.commits > 1 and step.status == "unchanged"
+    ]
+    points = [point for node in record.nodes for point in _points(record, node)]
     evidence, verdict, code = _verdict(record)
     request, frozen = record.request, record.request.evaluation.frozen
     runs = list(record.runs.values())
@@ -56,25 +103,136 @@ def build_history(record: HistoryRecord) -> History:
         sum=_sum(record),
         noise=dict(record.floors),
         closing_controls=list(closing),
-        blind_spots=[
-            BlindSpot(from_=step.from_, to=step.to, commits=step.commits - 1)
-            for step in steps
-            if step.commits > 1 and step.status == "unchanged"
-        ],
-        warnings=list(_warnings(record, steps, closing)),
+        blind_spots=spots,
+        warnings=list(_warnings(record, steps, closing, spots)),
     )
 
 
+def _points(record: HistoryRecord, node: Node) -> Iterator[HistoryPoint]:
+    """Every commit of a node, with what is known of it."""
+    arm, run = record.request.arm, record.run_of(node)
+    stand_in = record.nodes[node.stand_in].first
+    arms = score_parts(run, record.yardstick.seed) if run else {}
+    mine = run and run.outcome.arms.get(arm)
+    for commit in node.commits:
+        is_own = commit == stand_in
+        status, entry, reason = _standing(record, node) if is_own else ("same_tree", None, None)
+        yield pick(
+            HistoryPoint,
+            commit,
+            status=status,
+            measures=arms.get(arm, {}),
+            same_as=None if is_own else stand_in.commit,
+            reason=reason,
+            evidence=mine and mine.evidence,
+            measured_nothing=run is not None and arm in run.nothing,
+            replayed_from=run.replayed_from if run else (),
+            degraded=mine.degraded if mine else (),
+            environment_digest=run and run.outcome.environment_digest,
+            wall_seconds=entry and entry.seconds,
+            run_ids=[
+                item.run_id
+                for item in record.journal.entries
+                if item.commit == commit.commit and item.run_id is not None
+            ],
+            arms=arms,
+        )
+
+
+def _standing(record: HistoryRecord, node: Node) -> tuple[PointStatus, Entry | None, str | None]:
+    """How the commit stands that stands for a node, its entry, and why it was not measured."""
+    entry = record.journal.find(node.first.commit, 0)
+    if record.run_of(node) is not None:
+        return "measured", entry, None
+    if entry is not None and entry.status == "failed":
+        return "failed", entry, entry.reason
+    is_cut = record.is_interrupted
+    return "skipped", None, "interrupted" if is_cut else "not needed: its neighbours look alike"
+
+
+def _steps(record: HistoryRecord, closing: Sequence[Drift]) -> Iterator[HistoryStep]:
+    """Judge the steps between neighbouring measured points, oldest first."""
+    arm, primary, yardstick = record.request.arm, record.request.primary, record.yardstick
+    moved = [f"{text} in the closing re-run of the first point" for text in describe_moved(closing)]
+    judged = [
+        judge_step(
+            first.outcome,
+            second.outcome,
+            arm=arm,
+            yardstick=yardstick,
+            unsplit=tuple(_why_unsplit(record, before, after)),
+            confounders=tuple(moved),
+        )
+        for (before, first), (after, second) in pairwise(record.measured)
+    ]
+    adjusted = adjust_holm([step.changes[primary].p for step in judged]) if judged else ()
+    for ((before, first), (after, second)), step, holm_p in zip(
+        pairwise(record.measured), judged, adjusted, strict=True
+    ):
+        commits = _count_commits(record, before, after)
+        between = record.nodes[before.place + 1 : after.place + 1]
+        subject = after.first.subject
+        change = replace(step.changes[primary], holm_p=holm_p)
+        yield pick(
+            HistoryStep,
+            step,
+            from_=before.first.commit,
+            to=after.first.commit,
+            commits=commits,
+            subject=subject if commits == 1 else f"{commits} commits to: {subject}",
+            measures={**step.changes, primary: change},
+            up_tasks=change.up_tasks,
+            down_tasks=change.down_tasks,
+            is_docs_only=commits == len(between)
+            and all(node.first.is_docs_only for node in between),
+            wall_seconds=second.wall_seconds,
+            others={
+                name: judge_step(
+                    first.outcome, second.outcome, arm=name, yardstick=yardstick
+                ).changes
+                for name in first.outcome.arms
+                if name != arm and name in second.outcome.arms
+            },
+        )
+
+
+def _why_unsplit(record: HistoryRecord, before: Node, after: Node) -> Iterator[str]:
+    if _count_commits(record, before, after) < 2:
+        return
+    between = record.nodes[before.place + 1 : after.place]
+    entries = [record.journal.find(node.first.commit, 0) for node in between]
+    failed = [entry for entry in entries if entry is not None and entry.reason]
+    if failed:
+        named = "; ".join(
+            f"{entry.commit[:12]}: {first_line(entry.reason)}" for entry in failed[:2]
+        )
+        yield f"{len(failed)} of {counted(len(between), 'commit')} in between failed ({named})"
+    elif record.is_interrupted:
+        yield "it was interrupted before it could be split"
+    elif between:
+        was = noun(len(between), "was", "were")
+        yield f"{counted(len(between), 'commit')} in between {was} not measured"
+    else:
+        yield "the commits in between were not selected"
+
+
+def _count_commits(record: HistoryRecord, before: Node, after: Node) -> int:
+    return sum(node.first.distance for node in record.nodes[before.place + 1 : after.place + 1])
+
+
 def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
-    for node in record.nodes:
-        first, again = (record.runs.get((node.first.commit, repeat)) for repeat in (0, 1))
-        if first is not None and again is not None:
-            return judge_controls(
-                first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
-            )
-        if first is not None:
-            break
-    return ()
+    """The controls between the first point and its repeat at the end, where it was repeated."""
+    if not record.measured:
+        return ()
+    node, first = record.measured[0]
+    again = record.runs.get((node.first.commit, 1))
+    return (
+        ()
+        if again is None
+        else judge_controls(
+            first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
+        )
+    )
 
 
 def _sum(record: HistoryRecord) -> SumCheck | None:
@@ -104,19 +262,16 @@ def _panel(frozen: FrozenPanel) -> PanelPart:
         candidates=locked["candidates"],
         solvable=locked["solvable"],
         drops=locked["drops"],
-        distribution=DistributionPart.model_validate(
-            describe_distribution(frozen.tasks), from_attributes=True
-        ),
+        distribution=pick(DistributionPart, describe_distribution(frozen.tasks)),
         kind=locked["kind"],
     )
 
 
 def _newest_point(record: HistoryRecord) -> PointPart | None:
-    for node, run in reversed(record.measured):
-        if run.manifest.point is not None:
-            point = PointPart.model_validate(run.manifest.point, from_attributes=True)
-            return point.model_copy(update={"commit": node.first.commit, "tree": node.tree})
-    return None
+    if not record.measured:
+        return None
+    node, run = record.measured[-1]
+    return pick(PointPart, run.manifest.point, commit=node.first.commit, tree=node.tree)
 
 
 def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
@@ -135,7 +290,10 @@ def _verdict(record: HistoryRecord) -> tuple[Evidence, Verdict, int]:
 
 
 def _warnings(
-    record: HistoryRecord, steps: Sequence[HistoryStep], closing: Sequence[Drift]
+    record: HistoryRecord,
+    steps: Sequence[HistoryStep],
+    closing: Sequence[Drift],
+    spots: Sequence[BlindSpot],
 ) -> Iterator[str]:
     arm = record.request.arm
     if record.journal.is_continued:
@@ -152,7 +310,7 @@ def _warnings(
                 f"{step.to[:12]} changed documentation only ({step.subject}), yet the score moved "
                 f"({len(step.up_tasks)} up, {len(step.down_tasks)} down): look at the measurement"
             )
-    yield from _blind_spots(steps, hint)
+    yield from _blind_spots(spots, hint)
     for move in closing:
         if move.verdict == "DRIFT":
             yield (
@@ -184,16 +342,15 @@ def _failures(record: HistoryRecord) -> Iterator[str]:
         yield f"could not be measured: {names}: {first_line(entries[0].reason)}"
 
 
-def _blind_spots(steps: Sequence[HistoryStep], hint: str) -> Iterator[str]:
+def _blind_spots(spots: Sequence[BlindSpot], hint: str) -> Iterator[str]:
     """Neighbours that look alike, with commits between them: one line each, or one for many."""
-    spots = [step for step in steps if step.commits > 1 and step.status == "unchanged"]
     told = [
-        f"blind spot: {step.from_[:12]} and {step.to[:12]} look alike, and of the "
-        f"{counted(step.commits - 1, 'commit')}"
-        for step in spots
+        f"blind spot: {spot.from_[:12]} and {spot.to[:12]} look alike, and of the "
+        f"{counted(spot.commits, 'commit')}"
+        for spot in spots
     ]
     if len(spots) > NAMED_SPOTS:
-        between = sum(step.commits - 1 for step in spots)
+        between = sum(spot.commits for spot in spots)
         told = [
             f"blind spots: {len(spots)} pairs of neighbours look alike, and of {between} commits"
         ]

@@ -6,10 +6,11 @@ import dataclasses
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
-from coldrun.tasks.history.history_plan import HistoryCommit, Node, interleave_ends
+from coldrun.tasks.history.history_plan import HistoryCommit, Node, order_nodes
 from coldrun.tasks.history.history_requests import HistoryMode, HistoryRequest
 from coldrun.tasks.history.journal import Entry, Journal
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
@@ -48,6 +49,9 @@ Measure = Callable[[PointRequest], Report]
 """Measures one point: `measure_point`, or a stage around it."""
 
 
+PointState = Literal["begins", "measured", "failed", "known"]
+
+
 class HistoryStopped(Exception):  # noqa: N818 - nothing went wrong
     """Somebody asked the history to stop; what was measured stays."""
 
@@ -58,7 +62,7 @@ class PointEvent:
 
     commit: HistoryCommit
     number: int
-    state: Literal["begins", "measured", "failed", "known"]
+    state: PointState
     note: str = ""
 
 
@@ -98,12 +102,11 @@ class Campaign:
         entry = Entry(commit=commit.commit, repeat=repeat, status="running")
         try:
             report = self._run(commit, entry, known, is_cold=is_cold)
-        except (UsageError, StorageError) as error:
-            if not isinstance(error, RepositoryError):
+        except ColdrunError as error:
+            is_everywhere = isinstance(error, (UsageError, StorageError))
+            if is_everywhere and not isinstance(error, RepositoryError):
                 raise
             failure: str | None = str(error)
-        except ColdrunError as error:
-            failure = str(error)
         else:
             if report.status == "interrupted":
                 raise HistoryStopped
@@ -147,10 +150,8 @@ class Campaign:
     ) -> Report:
         resumed = known.run_id if known is not None else None
         if resumed is not None and is_resumable(self.request.warehouse, resumed):
-            try:
+            with suppress(UsageError):  # it was begun as something else: measure the point anew
                 return self.measure_one(self._ask(commit, entry, resume=resumed, is_cold=is_cold))
-            except UsageError:  # it was begun as something else: measure the point anew
-                pass
         return self.measure_one(self._ask(commit, entry, resume=None, is_cold=is_cold))
 
     def _ask(
@@ -178,12 +179,7 @@ class Campaign:
             label=f"point {commit.commit[:12]} {commit.subject[:40]}",
         )
 
-    def _tell(
-        self,
-        commit: HistoryCommit,
-        state: Literal["begins", "measured", "failed", "known"],
-        note: str = "",
-    ) -> None:
+    def _tell(self, commit: HistoryCommit, state: PointState, note: str = "") -> None:
         event = PointEvent(commit=commit, number=self._count, state=state, note=note)
         current_watch().on_event(event)
 
@@ -197,9 +193,8 @@ def _why_unusable(report: Report) -> str | None:
 
 def measure_all(campaign: Campaign, nodes: Sequence[Node]) -> None:
     """Measure every tree once, from both ends inwards, and the first point once more at the end."""
-    distinct = [node for node in nodes if not node.is_repeated]
-    for place in interleave_ends(len(distinct)):
-        campaign.measure(distinct[place].first)
+    for node in order_nodes(nodes):
+        campaign.measure(node.first)
     close_history(campaign, nodes)
 
 
@@ -228,9 +223,8 @@ def decompose_nodes(campaign: Campaign, nodes: Sequence[Node]) -> None:
     if is_cold and len(nodes) > 1 and _floor(campaign, nodes[0]) is None:
         campaign.measure(ends[1], repeat=1)
     if campaign.request.is_whole:
-        inner = [node for node in nodes[1:-1] if not node.is_repeated]
-        for place in interleave_ends(len(inner)):
-            campaign.measure(inner[place].first)
+        for node in order_nodes(nodes[1:-1]):
+            campaign.measure(node.first)
     else:
         _bisect(campaign, nodes)
     close_history(campaign, nodes)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import errno
 import fnmatch
+import os
 import re
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 from coldrun.tasks.config import ProductConfig
@@ -19,6 +20,7 @@ from coldrun.tasks.product.points import WORKTREE
 from coldrun.tasks.run.prepare import Evaluation
 
 NEW = "NEW"
+TAGS = "refs/tags/"
 
 
 def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
@@ -26,11 +28,8 @@ def open_product(evaluation: Evaluation, *, update: bool = False) -> Repository:
     product = require_product(evaluation)
     if is_url(product.repo):
         ensure_clone(product.repo, evaluation.scratch, update=update)
-    return open_source(
-        product.repo,
-        relative_to=evaluation.config_dir,
-        scratch=evaluation.scratch,
-    )
+    folder = evaluation.config_dir
+    return open_source(product.repo, relative_to=folder, scratch=evaluation.scratch)
 
 
 def require_product(evaluation: Evaluation) -> ProductConfig:
@@ -60,19 +59,15 @@ def select_commits(
     """
     first, dots, last = text.partition("..")
     if dots:
-        return list_range(
-            repository,
-            first or "HEAD",
-            last.removeprefix(".") or "HEAD",
-            is_first_parent=is_first_parent,
-        )
+        ends = first or "HEAD", last.removeprefix(".") or "HEAD"
+        return list_range(repository, *ends, is_first_parent=is_first_parent)
     if any(mark in text for mark in "*?["):
         names = [tag for tag in repository.list_tags() if fnmatch.fnmatchcase(tag, text)]
         if not names:
             raise UsageError(f"no tag of {repository.git_dir} fits {text!r}; `git tag` lists them")
-        return list_named(repository, [(f"refs/tags/{name}", name) for name in names], source=text)
+        return list_named(repository, [f"{TAGS}{name}" for name in names], source=text)
     names = [name for name in re.split(r"[\s,]+", text) if name]
-    return list_named(repository, [(name, name) for name in names], source="--commits")
+    return list_named(repository, names, source="--commits")
 
 
 def list_range(
@@ -84,16 +79,14 @@ def list_range(
         raise RepositoryError(
             f"{first}..{last} is empty: both are {start}; name two different commits"
         )
-    if not repository.is_ancestor(start, end):
-        if repository.is_ancestor(end, start):
-            raise RepositoryError(
-                f"{first}..{last} is reversed: {last} comes before {first}; say {last}..{first}"
-            )
-        base = repository.merge_base(start, end)
-        if base is None:
-            raise RepositoryError(
-                f"{first} and {last} share no history; name two commits of one line"
-            )
+    base = repository.merge_base(start, end)
+    if base == end:
+        raise RepositoryError(
+            f"{first}..{last} is reversed: {last} comes before {first}; say {last}..{first}"
+        )
+    if base is None:
+        raise RepositoryError(f"{first} and {last} share no history; name two commits of one line")
+    if base != start:
         raise RepositoryError(
             f"{first} is no ancestor of {last}: they part at {base}; say {base[:12]}..{last}, or "
             "list the commits one by one"
@@ -108,32 +101,32 @@ def list_range(
 
 
 def list_named(
-    repository: Repository, names: Sequence[tuple[str, str]], *, source: str
+    repository: Repository, names: Sequence[str], *, source: str
 ) -> tuple[HistoryCommit, ...]:
     """Named commits, each once, by the committer's clock, oldest first.
 
-    `names` are revisions, each with the words that an error calls it by; `source` is where they
-    come from, for the error.
+    `source` is where the names come from, for the error.
     """
     found: dict[str, None] = {}
-    for revision, words in names:
+    for name in names:
         try:
-            found[repository.resolve(revision).commit] = None
+            found[repository.resolve(name).commit] = None
         except RepositoryError as error:
-            hint = str(error).partition("; ")[2]
+            what, hint = name.removeprefix(TAGS), str(error).partition("; ")[2]
             raise RepositoryError(
-                f"{source}: {words} is no commit of {repository.git_dir}; {hint}"
+                f"{source}: {what} is no commit of {repository.git_dir}; {hint}"
             ) from None
     if not found:
         raise UsageError(f"{source} names no commit; write one revision on each line")
     commits = sorted(
         _to_commits(repository.read_commits(list(found))), key=lambda commit: commit.committed
     )
-    return tuple(
-        commit
-        if number == 0
-        else replace(commit, distance=_count_between(repository, commits[number - 1], commit))
-        for number, commit in enumerate(commits)
+    return (
+        *commits[:1],
+        *(
+            replace(newer, distance=_count_between(repository, older, newer))
+            for older, newer in pairwise(commits)
+        ),
     )
 
 
@@ -163,18 +156,13 @@ def _count_between(repository: Repository, older: HistoryCommit, newer: HistoryC
 
 def read_list(text: str) -> str:
     """What `--commits` says: the revisions in the file of that name, or the text as it is."""
+    if not os.path.isfile(text):  # noqa: PTH113 - a long list of revisions is no path at all
+        return text
     try:
-        if not Path(text).is_file():
-            return text
         lines = Path(text).read_text(encoding="utf-8").splitlines()
-    except (ValueError, UnicodeDecodeError) as error:
-        if isinstance(error, UnicodeDecodeError):
-            raise UsageError(f"cannot read {text}: {error}") from None
-        return text  # a long list of revisions is no path at all
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            return text
-        raise UsageError(f"cannot read {text}: {error.strerror}") from None
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", error)
+        raise UsageError(f"cannot read {text}: {why}") from None
     names = [words[0] for line in lines if (words := line.partition("#")[0].split())]
     if not names:
         raise UsageError(f"{text} names no commit; write one revision on each line")

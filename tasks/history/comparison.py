@@ -1,19 +1,25 @@
-"""Two landed runs of one panel, paired by task. Pure."""
+"""Two landed runs of one panel, paired by task, and the document of that. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from coldrun.tasks.history.history_model import (
-    ArmComparison,
-    Comparison,
-    RunPart,
+from coldrun.tasks.history.history_document import control_lines, moved_lines
+from coldrun.tasks.history.history_model import ArmComparison, Comparison, RunPart
+from coldrun.tasks.history.history_words import (
+    change_words,
+    floor_words,
+    interval_text,
+    tasks_text,
+    total_text,
 )
-from coldrun.tasks.history.history_words import change_words, floor_words
 from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed
+from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.report_model import PointPart
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.plain_text import counted
+from coldrun.tasks.report.document import Block, Code, Line, Paragraph, Table, lines, warning_lines
+from coldrun.tasks.report.run_words import p_words
 from coldrun.tasks.stats.decomposition import (
     Change,
     StepJudgement,
@@ -22,6 +28,9 @@ from coldrun.tasks.stats.decomposition import (
     judge_step,
 )
 from coldrun.tasks.stats.noise import PooledFloor
+
+COMPARISON_HEADERS = ["arm", "measure", "before", "after", "Δ tasks", "95 %", "up", "down", "p"]
+SHOWN_TASKS = 20
 
 
 def compare_runs(
@@ -62,16 +71,7 @@ def compare_runs(
 
 def _run_part(run: MeasuredRun) -> RunPart:
     point = run.manifest.point
-    return RunPart(
-        run_id=run.run_id,
-        name=run.name,
-        verdict=run.verdict,
-        evidence=run.evidence,
-        started_at=run.started_at,
-        wall_seconds=run.wall_seconds,
-        counts=dict(run.counts),
-        point=point and PointPart.model_validate(point, from_attributes=True),
-    )
+    return pick(RunPart, run, point=point and pick(PointPart, point))
 
 
 def _refuse_unlike(before: MeasuredRun, after: MeasuredRun) -> None:
@@ -111,17 +111,16 @@ def _compare_arm(
     judged = judge_step(before.outcome, after.outcome, arm=name, yardstick=yardstick)
     change = judged.changes[yardstick.primary]
     floor = yardstick.floors.get(name)
-    return ArmComparison(
+    return pick(
+        ArmComparison,
+        judged,
         arm=name,
         role=after.outcome.arms[name].role,
-        status=judged.status,
-        reasons=list(judged.reasons),
-        clears_noise=judged.clears_noise,
-        measures=dict(judged.changes),
-        up_tasks=list(change.up_tasks),
-        down_tasks=list(change.down_tasks),
+        measures=judged.changes,
+        up_tasks=change.up_tasks,
+        down_tasks=change.down_tasks,
         noise=floor,
-        differs_in=list(differs),
+        differs_in=differs,
         sentence=(
             f"{name}: {change_words(yardstick.primary, change)}: {_status_words(judged, change)}; "
             f"{floor_words(floor)}"
@@ -161,3 +160,58 @@ def _warnings(before: MeasuredRun, after: MeasuredRun) -> Iterator[str]:
         yield f"not compared, because only one run has them: {', '.join(sorted(only))}"
     if before.run_id == after.run_id:
         yield "both are the same run"
+
+
+def comparison_document(comparison: Comparison) -> Iterator[Block]:
+    """What executed, the verdict, the paired table, and which tasks moved."""
+    yield from lines(
+        f"{word}: {_run_words(run)}"
+        for word, run in (("before", comparison.before), ("after", comparison.after))
+    )
+    yield Line(("panel ", Code(comparison.panel_digest)))
+    yield Paragraph(comparison.verdict, is_strong=True)
+    yield Table(headers=COMPARISON_HEADERS, rows=list(_change_rows(comparison)))
+    yield Line(
+        "scores are sums over tasks; paired by task; p one-sided in the direction of the change "
+        f"(the gate is 0.025); {comparison.primary} decides"
+    )
+    yield from lines(
+        arm.sentence for arm in comparison.arms if arm.sentence not in comparison.verdict
+    )
+    for arm in comparison.arms:
+        yield from moved_lines(f"{arm.arm} ", arm.up_tasks, arm.down_tasks, SHOWN_TASKS)
+        if arm.differs_in:
+            yield Line(f"{arm.arm}: answers' keys differ in {', '.join(arm.differs_in)}")
+    yield from control_lines(comparison.controls)
+    moved = (control for control in comparison.controls if control.verdict == "DRIFT")
+    yield from warning_lines(
+        f"the control {control.arm} moved ({control.up} up, {control.down} down); "
+        "the comparison is confounded"
+        for control in moved
+    )
+    yield from warning_lines(comparison.warnings)
+
+
+def _run_words(run: RunPart) -> str:
+    """A run in one line: what executed comes first."""
+    point = "no product" if run.point is None else f"point {run.point.commit[:12]}"
+    return (
+        f"executed {run.counts['executed']} · replayed {run.counts['replayed']} · "
+        f"tool failures {run.counts['infra']} · {run.name} {run.run_id} · {point} · {run.verdict}"
+    )
+
+
+def _change_rows(comparison: Comparison) -> Iterator[list[str]]:
+    for arm in comparison.arms:
+        for number, (measure, change) in enumerate(arm.measures.items()):
+            yield [
+                arm.arm if number == 0 else "",
+                measure,
+                total_text(change.before),
+                total_text(change.after),
+                tasks_text(change.difference),
+                interval_text(change.low, change.high),
+                str(change.up),
+                str(change.down),
+                p_words(change.p),
+            ]

@@ -7,13 +7,8 @@ from typing import Any
 
 from coldrun.tasks.history.history_lifecycle import Estimate
 from coldrun.tasks.history.history_model import History, HistoryPoint, HistoryStep
-from coldrun.tasks.history.history_plan import Node, interleave_ends
-from coldrun.tasks.history.history_words import (
-    floor_words,
-    interval_text,
-    tasks_text,
-    tasks_words,
-)
+from coldrun.tasks.history.history_plan import Node, order_nodes
+from coldrun.tasks.history.history_words import floor_words, interval_text, tasks_text, tasks_words
 from coldrun.tasks.lib.plain_text import counted, cut_text, noun
 from coldrun.tasks.report.document import (
     Block,
@@ -199,19 +194,19 @@ def _moves(change: Change) -> str:
 
 def plan_document(nodes: Sequence[Node], estimate: Estimate) -> Iterator[Line]:
     """The order in which points are measured, which trees are equal, and the estimated time."""
-    distinct = [node for node in nodes if not node.is_repeated]
+    ordered = order_nodes(nodes)
     commits = sum(len(node.commits) for node in nodes)
     yield Line(
-        f"{counted(commits, 'commit')}, {counted(len(distinct), 'point')} (equal trees are "
+        f"{counted(commits, 'commit')}, {counted(len(ordered), 'point')} (equal trees are "
         "measured once), in this order:"
     )
-    for number, place in enumerate(interleave_ends(len(distinct)), start=1):
-        commit = distinct[place].first
+    for number, node in enumerate(ordered, start=1):
+        commit = node.first
         text = f"{commit.commit[:12]}  {commit.committed_at[:10]}  {commit.subject}"
         yield Line(text, depth=1, number=number)
-    if len(distinct) > 1:
-        again = f"{distinct[0].first.commit[:12]}  once more, for the controls"
-        yield Line(again, depth=1, number=len(distinct) + 1)
+    if len(ordered) > 1:
+        again = f"{ordered[0].first.commit[:12]}  once more, for the controls"
+        yield Line(again, depth=1, number=len(ordered) + 1)
     for node in nodes:
         for commit in node.commits if node.is_repeated else node.commits[1:]:
             stand_in = nodes[node.stand_in].first.commit
@@ -233,14 +228,12 @@ def plan_document(nodes: Sequence[Node], estimate: Estimate) -> Iterator[Line]:
 
 def plan_values(nodes: Sequence[Node], estimate: Estimate) -> dict[str, Any]:
     """The plan as JSON values."""
-    distinct = [node for node in nodes if not node.is_repeated]
-    points = [distinct[place] for place in interleave_ends(len(distinct))]
     return {
         "schema": 1,
         "commits": sum(len(node.commits) for node in nodes),
         "points": [
             {"commit": node.first.commit, "tree": node.tree, "subject": node.first.subject}
-            for node in points
+            for node in order_nodes(nodes)
         ],
         "measured_before": estimate.measured_before,
         "seconds_per_point": estimate.seconds_per_point,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 
-from coldrun.tasks.history.build_history import build_history
+from coldrun.tasks.history.build_history import HistoryRecord, build_history
 from coldrun.tasks.history.campaign import (
     Campaign,
     HistoryStopped,
@@ -20,9 +20,9 @@ from coldrun.tasks.history.campaign import (
 )
 from coldrun.tasks.history.history_model import History
 from coldrun.tasks.history.history_plan import Node, build_nodes
-from coldrun.tasks.history.history_record import read_record
 from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.history.journal import Entry, Journal, hold_journal
+from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
 from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.warehouse.reader import connect, select_rows
@@ -53,18 +53,36 @@ def conduct_history(request: HistoryRequest, measure: Measure = measure_point) -
                 decompose_nodes(campaign, nodes)
         except HistoryStopped:
             is_interrupted = True
-        record = read_record(
-            request,
-            journal,
-            nodes,
-            wall_seconds=time.monotonic() - began,
-            is_interrupted=is_interrupted,
+        runs = _read_runs(request.warehouse, journal)
+        newest = max(runs.values(), key=lambda run: run.run_id, default=None)
+        primary = request.primary
+        floors = read_floors(request.warehouse, newest, measure=primary) if newest else {}
+        history = build_history(
+            HistoryRecord(
+                request=request,
+                journal=journal,
+                nodes=nodes,
+                runs=runs,
+                floors=floors,
+                wall_seconds=time.monotonic() - began,
+                is_interrupted=is_interrupted,
+            )
         )
-        history = build_history(record)
         _land(request, journal, history)
         if not is_interrupted:
             journal.save(is_finished=True)
         return history
+
+
+def _read_runs(warehouse: Path, journal: Journal) -> dict[tuple[str, int], MeasuredRun]:
+    """The usable runs of a history by commit and repeat, read back from the warehouse."""
+    entries = [entry for entry in journal.entries if entry.status == "measured"]
+    runs = read_runs(warehouse, [entry.run_id for entry in entries if entry.run_id])
+    return {
+        (entry.commit, entry.repeat): runs[entry.run_id]
+        for entry in entries
+        if entry.run_id in runs
+    }
 
 
 def _land(request: HistoryRequest, journal: Journal, history: History) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, chain
 
 from pathspec import PathSpec
 
@@ -114,7 +114,8 @@ def thin_out(
         at_most: Keep at most N, spread evenly, both ends among them (1: the newest).
         since: Leave out what was committed before this day, in UTC.
     """
-    reach = dict(zip((item.commit for item in commits), _reach(commits), strict=True))
+    distances = accumulate(commit.distance for commit in commits)
+    reach = dict(zip((commit.commit for commit in commits), distances, strict=True))
     kept = list(commits)
     if since is not None:
         start = dt.datetime.combine(since, dt.time(), dt.UTC).timestamp()
@@ -122,13 +123,8 @@ def thin_out(
     if every > 1 and kept:
         kept = [*kept[:-1:every], kept[-1]]
     if at_most is not None and len(kept) > at_most:
-        last = len(kept) - 1
-        places = (
-            [last]
-            if at_most == 1
-            else [round(number * last / (at_most - 1)) for number in range(at_most)]
-        )
-        kept = [kept[place] for place in dict.fromkeys(places)]
+        last, gaps = len(kept) - 1, at_most - 1
+        kept = [kept[round(n * last / gaps)] for n in range(at_most)] if gaps else kept[-1:]
     return tuple(
         replace(commit, distance=reach[commit.commit] - reach[kept[number - 1].commit])
         if number
@@ -137,8 +133,10 @@ def thin_out(
     )
 
 
-def _reach(commits: Sequence[HistoryCommit]) -> tuple[int, ...]:
-    return tuple(accumulate(commit.distance for commit in commits))
+def order_nodes(nodes: Sequence[Node]) -> list[Node]:
+    """The nodes that have to be measured, each tree once, in the order of measuring."""
+    distinct = [node for node in nodes if not node.is_repeated]
+    return [distinct[place] for place in interleave_ends(len(distinct))]
 
 
 def interleave_ends(count: int) -> tuple[int, ...]:
@@ -146,9 +144,5 @@ def interleave_ends(count: int) -> tuple[int, ...]:
 
     A machine that gets slower or warmer in the meantime then shows as a zigzag and not as a trend.
     """
-    order = []
-    for step in range((count + 1) // 2):
-        order.append(step)
-        if count - 1 - step != step:
-            order.append(count - 1 - step)
-    return tuple(order)
+    places = range(count)
+    return tuple(chain.from_iterable(zip(places, reversed(places), strict=True)))[:count]

@@ -7,9 +7,10 @@ import datetime as dt
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
+
+from pydantic import Field
 
 from coldrun.tasks.history.commits import (
     list_named,
@@ -19,8 +20,7 @@ from coldrun.tasks.history.commits import (
     product_tip,
     require_product,
 )
-from coldrun.tasks.history.comparison import compare_runs
-from coldrun.tasks.history.comparison_document import comparison_document
+from coldrun.tasks.history.comparison import compare_runs, comparison_document
 from coldrun.tasks.history.history_document import history_document
 from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import Comparison, History
@@ -30,12 +30,8 @@ from coldrun.tasks.history.history_requests import (
     measured_before,
     require_product_arm,
 )
-from coldrun.tasks.history.outcomes import (
-    MeasuredRun,
-    read_floors,
-    read_key_differences,
-    read_runs,
-)
+from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_key_differences, read_run
+from coldrun.tasks.judge.cost_model import Part
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import ColdrunError, StorageError
 from coldrun.tasks.lib.git.clone import is_url
@@ -54,10 +50,9 @@ Conduct = Callable[[HistoryRequest], History]
 """Conducts a history: `conduct_history`, or a flow's way of doing it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Night:
+class Night(Part):
     """What came of one evaluation. `sentence` can be quoted; `markdown` is the whole story, where
-    there is more to say."""
+    there is more to say, and is no part of the JSON."""
 
     name: str
     state: NightState
@@ -67,30 +62,10 @@ class Night:
     run_id: str | None = None
     comparison: Comparison | None = None
     decomposition: History | None = None
-    markdown: str = ""
-
-    def to_values(self) -> dict[str, Any]:
-        """As JSON values."""
-        return {
-            "name": self.name,
-            "state": self.state,
-            "sentence": self.sentence,
-            "exit_code": self.exit_code,
-            "commit": self.commit,
-            "run_id": self.run_id,
-            "comparison": self.comparison
-            and self.comparison.model_dump(mode="json", by_alias=True),
-            "decomposition": self.decomposition
-            and self.decomposition.model_dump(mode="json", by_alias=True),
-        }
+    markdown: str = Field(default="", exclude=True)
 
 
-def evaluate_night(
-    evaluation: Evaluation,
-    warehouse: Path,
-    *,
-    conduct: Conduct,
-) -> Night:
+def evaluate_night(evaluation: Evaluation, warehouse: Path, *, conduct: Conduct) -> Night:
     """Measure the newest point when it is new, compare it, and decompose a change."""
     source = open_product(evaluation)
     nothing = find_nothing_new(evaluation, warehouse, source)
@@ -103,7 +78,7 @@ def evaluate_night(
         kind="backfill",
         evaluation=evaluation,
         warehouse=warehouse,
-        commits=list_named(source, [(tip, tip)], source="the product's tip"),
+        commits=list_named(source, [tip], source="the product's tip"),
         arm=choose_arm(evaluation.config, None),
         mode="cold",
     )
@@ -114,30 +89,34 @@ def evaluate_night(
     run_id = point.run_ids[0]
     if last is None:
         text = f"{name}: {tip[:12]} measured for the first time, there is nothing to compare with"
-        markdown = f"{inert(text)}\n\n{to_markdown(history_document(history))}"
         return Night(
-            name=name, state="measured", sentence=text, commit=tip, run_id=run_id, markdown=markdown
+            name=name,
+            state="measured",
+            sentence=text,
+            commit=tip,
+            run_id=run_id,
+            markdown=_told(inert(text), history),
         )
-    night = _compare(evaluation, warehouse, last, run_id)
-    moved = [arm.arm for arm in _moved(night.comparison)]
+    night, comparison = _compare(evaluation, warehouse, last, run_id)
+    moved = [arm.arm for arm in comparison.arms if arm.role == "candidate" and arm.clears_noise]
     if not moved:
         return night
-    commits = list_range(source, str(last.outcome.commit), tip)
     decomposition = conduct(
         dataclasses.replace(
             request,
             kind="decompose",
-            commits=commits,
+            commits=list_range(source, str(last.outcome.commit), tip),
             arm=moved[0],
             is_whole=False,
             known={tip: run_id},
         )
     )
-    return dataclasses.replace(
-        night,
-        decomposition=decomposition,
-        markdown=f"{night.markdown}\n\n{to_markdown(history_document(decomposition))}",
-    )
+    markdown = _told(night.markdown, decomposition)
+    return night.model_copy(update={"decomposition": decomposition, "markdown": markdown})
+
+
+def _told(head: str, history: History) -> str:
+    return f"{head}\n\n{to_markdown(history_document(history))}"
 
 
 def find_nothing_new(
@@ -165,7 +144,7 @@ def _unmeasured(name: str, tip: str, history: History) -> Night:
         sentence=text,
         exit_code=5,
         commit=tip,
-        markdown=f"{inert(text)}\n\n{to_markdown(history_document(history))}",
+        markdown=_told(inert(text), history),
     )
 
 
@@ -183,38 +162,31 @@ def _last_measured(
     line = repository.stream_log([tip], follow_renames=False, first_parent=True)
     for entry in line:
         if entry.commit in by_commit and entry.commit != tip:
-            run_id = by_commit[entry.commit]
-            return read_runs(warehouse, [run_id])[run_id]
+            return read_run(warehouse, by_commit[entry.commit])
     return None
 
 
-def _compare(evaluation: Evaluation, warehouse: Path, last: MeasuredRun, run_id: str) -> Night:
-    run = read_runs(warehouse, [run_id])[run_id]
+def _compare(
+    evaluation: Evaluation, warehouse: Path, last: MeasuredRun, run_id: str
+) -> tuple[Night, Comparison]:
+    run = read_run(warehouse, run_id)
     comparison = compare_runs(
         last,
         run,
         floors=read_floors(warehouse, run, measure=evaluation.config.primary),
         key_differences=read_key_differences(warehouse, last.run_id, run_id),
     )
-    name = evaluation.frozen.name
-    text = (
-        f"{name}: {str(run.outcome.commit)[:12]}, compared with {str(last.outcome.commit)[:12]}: "
-    )
-    return Night(
+    name, now, before = evaluation.frozen.name, run.outcome.commit, last.outcome.commit
+    night = Night(
         name=name,
         state="measured",
-        sentence=text + comparison.verdict,
-        commit=run.outcome.commit,
+        sentence=f"{name}: {str(now)[:12]}, compared with {str(before)[:12]}: {comparison.verdict}",
+        commit=now,
         run_id=run_id,
         comparison=comparison,
         markdown=to_markdown(comparison_document(comparison)),
     )
-
-
-def _moved(comparison: Comparison | None) -> list[Any]:
-    if comparison is None:
-        return []
-    return [arm for arm in comparison.arms if arm.role == "candidate" and arm.clears_noise]
+    return night, comparison
 
 
 def summarise_nights(nights: Sequence[Night]) -> str:
@@ -228,7 +200,8 @@ def summarise_nights(nights: Sequence[Night]) -> str:
 
 def night_values(nights: Sequence[Night]) -> dict[str, Any]:
     """A whole night as JSON values."""
-    return {"schema": 1, "nights": [night.to_values() for night in nights]}
+    values = [night.model_dump(mode="json", by_alias=True) for night in nights]
+    return {"schema": 1, "nights": values}
 
 
 def _deepen(markdown: str) -> str:

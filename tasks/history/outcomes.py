@@ -11,13 +11,21 @@ from typing import Any
 import numpy as np
 
 from coldrun.tasks.config import ProcessArm
+from coldrun.tasks.history.history_model import ScorePart
+from coldrun.tasks.judge.cost_model import pick
+from coldrun.tasks.judge.gates import summarise
+from coldrun.tasks.lib.arrays import FloatArray
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.run.capture_key import differing_components
 from coldrun.tasks.run.manifest import Manifest, read_manifest
 from coldrun.tasks.stats.decomposition import ArmAtPoint, PointOutcome
+from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.noise import PooledFloor, pool_noise_floor
 from coldrun.warehouse.digests import verify_run
 from coldrun.warehouse.reader import connect, find_run_id, select_rows
+
+OWN_COLUMNS = ("run_id", "name", "status", "verdict", "evidence", "wall_seconds", "panel_digest")
+"""What a measured run takes from its row as it is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,26 +68,21 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     arms: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
     for row in select_rows(
         connection,
-        "SELECT run_id, arm, degraded, degraded_answers, abstained, source_run_ids FROM arm_runs "
-        "WHERE run_id IN (SELECT unnest(?))",
+        "WITH by_measure AS (SELECT run_id, arm, measure, any_value(evidence) AS evidence, "
+        "any_value(measured_nothing) AS nothing, map(list(task_id), list(value)) AS by_task "
+        "FROM scores WHERE run_id IN (SELECT unnest(?)) GROUP BY ALL), "
+        "by_arm AS (SELECT run_id, arm, any_value(evidence) AS evidence, "
+        "any_value(nothing) AS nothing, map(list(measure), list(by_task)) AS scores "
+        "FROM by_measure GROUP BY ALL) "
+        "SELECT by_arm.*, degraded, degraded_answers, abstained, source_run_ids "
+        "FROM by_arm LEFT JOIN arm_runs USING (run_id, arm) ORDER BY run_id, arm",
         wanted,
     ):
         arms[row["run_id"]][row["arm"]] = row
-    scores: dict[str, dict[str, Any]] = defaultdict(dict)
-    for row in select_rows(
-        connection,
-        "SELECT run_id, arm, any_value(role) AS role, any_value(kind) AS kind, measure, "
-        "any_value(evidence) AS evidence, any_value(measured_nothing) AS nothing, "
-        "map(list(task_id), list(value)) AS by_task FROM scores "
-        "WHERE run_id IN (SELECT unnest(?)) GROUP BY run_id, arm, measure",
-        wanted,
-    ):
-        arm = scores[row["run_id"]].setdefault(row["arm"], {"row": row, "scores": {}})
-        arm["scores"][row["measure"]] = dict(row["by_task"])
     for row in runs:
-        if scores[row["run_id"]]:
+        if row["run_id"] in arms:
             verify_run(warehouse, row)
-    return {row["run_id"]: _run(row, scores[row["run_id"]], arms[row["run_id"]]) for row in runs}
+    return {row["run_id"]: _run(row, arms[row["run_id"]]) for row in runs}
 
 
 def read_run(warehouse: Path, text: str) -> MeasuredRun:
@@ -104,42 +107,33 @@ def read_floors(
     """
     rows = select_rows(
         connect(warehouse, only=("runs", "captures", "scores", "arm_runs"), leaves_out=True),
-        "SELECT a.arm, a.identity, a.run_id, "
+        "WITH repeats AS (SELECT a.arm, a.identity, a.run_id, "
         "list(s.value ORDER BY s.task_id) AS outcomes "
         "FROM arm_runs a JOIN scores s ON a.run_id = s.run_id AND a.arm = s.arm "
         "WHERE a.arm_identity IN (SELECT arm_identity FROM arm_runs WHERE run_id = ?) "
         "AND a.panel_digest = ? AND s.measure = ? AND a.replayed = 0 AND a.status = 'finished' "
-        "AND a.verdict NOT IN ('invalid', 'did_not_run') "
-        "GROUP BY a.arm, a.identity, a.run_id ORDER BY a.run_id",
+        "AND a.verdict NOT IN ('invalid', 'did_not_run') GROUP BY a.arm, a.identity, a.run_id) "
+        "SELECT arm, list(outcomes ORDER BY run_id) AS outcomes FROM repeats "
+        "GROUP BY arm, identity ORDER BY min(run_id)",
         [run.run_id, run.panel_digest, measure],
     )
-    groups: dict[str, dict[str, list[list[float]]]] = defaultdict(lambda: defaultdict(list))
+    tables: dict[str, list[FloatArray]] = defaultdict(list)
     for row in rows:
-        groups[row["arm"]][row["identity"]].append(row["outcomes"])
-    return {
-        arm: pool_noise_floor([np.array(table) for table in groups[arm].values()])
-        for arm in run.outcome.arms
-    }
+        tables[row["arm"]].append(np.array(row["outcomes"]))
+    return {arm: pool_noise_floor(tables[arm]) for arm in run.outcome.arms}
 
 
-def _run(
-    row: Mapping[str, Any], scores: Mapping[str, Any], asked: Mapping[str, Mapping[str, Any]]
-) -> MeasuredRun:
+def _run(row: Mapping[str, Any], arms: Mapping[str, Mapping[str, Any]]) -> MeasuredRun:
     manifest, _ = read_manifest(row["run_id"], row["manifest"])
+    measures = manifest.config.measures
     return MeasuredRun(
-        run_id=row["run_id"],
-        name=row["name"],
-        status=row["status"],
-        verdict=row["verdict"],
-        evidence=row["evidence"],
+        **{name: row[name] for name in OWN_COLUMNS},
         started_at=manifest.started_at,
-        wall_seconds=row["wall_seconds"],
-        panel_digest=row["panel_digest"],
-        measures=manifest.config.measures,
+        measures=measures,
         counts={
             **{name: row[name] for name in ("planned", "executed", "replayed", "resumed", "infra")},
-            "abstained": sum(arm["abstained"] for arm in asked.values()),
-            "degraded": sum(arm["degraded_answers"] for arm in asked.values()),
+            "abstained": sum(arm["abstained"] or 0 for arm in arms.values()),
+            "degraded": sum(arm["degraded_answers"] or 0 for arm in arms.values()),
         },
         manifest=manifest,
         outcome=PointOutcome(
@@ -150,23 +144,39 @@ def _run(
                 arm.name: ArmAtPoint(
                     role=arm.role,
                     is_builtin=not isinstance(arm, ProcessArm),
-                    evidence=scores[arm.name]["row"]["evidence"],
+                    evidence=arms[arm.name]["evidence"],
                     scores={
-                        measure: scores[arm.name]["scores"][measure]
-                        for measure in manifest.config.measures
-                        if measure in scores[arm.name]["scores"]
+                        measure: arms[arm.name]["scores"][measure]
+                        for measure in measures
+                        if measure in arms[arm.name]["scores"]
                     },
-                    degraded=tuple(asked[arm.name]["degraded"] or ()) if arm.name in asked else (),
+                    degraded=tuple(arms[arm.name]["degraded"] or ()),
                 )
                 for arm in manifest.config.arms
-                if arm.name in scores
+                if arm.name in arms
             },
         ),
         replayed_from=tuple(
-            sorted({run_id for arm in asked.values() for run_id in arm["source_run_ids"] or ()})
+            sorted({run_id for arm in arms.values() for run_id in arm["source_run_ids"] or ()})
         ),
-        nothing=tuple(name for name, arm in scores.items() if arm["row"]["nothing"]),
+        nothing=tuple(name for name, arm in arms.items() if arm["nothing"]),
     )
+
+
+def score_parts(
+    run: MeasuredRun, seed: int, *, only: str | None = None
+) -> dict[str, dict[str, ScorePart]]:
+    """Every arm's aggregates in a run, with intervals; of one measure alone when it is named."""
+    found: dict[str, dict[str, ScorePart]] = {}
+    for name, arm in run.outcome.arms.items():
+        found[name] = {}
+        for text, scores in arm.scores.items():
+            if only not in (None, text):
+                continue
+            values = np.array([scores[task] for task in sorted(scores)])
+            (part,) = summarise([values], [parse_measure(text)], seed)
+            found[name][text] = pick(ScorePart, part, n=len(values))
+    return found
 
 
 def read_key_differences(warehouse: Path, first: str, second: str) -> dict[str, tuple[str, ...]]:

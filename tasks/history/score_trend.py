@@ -1,4 +1,4 @@
-"""A measure over all measured points of a panel, whichever command measured them."""
+"""A measure over all measured points of a panel, whichever command measured them; its document."""
 
 from __future__ import annotations
 
@@ -12,13 +12,23 @@ from pydantic import Field
 
 from coldrun.tasks.config import Config
 from coldrun.tasks.history.commits import list_named
+from coldrun.tasks.history.history_document import SUBJECT
 from coldrun.tasks.history.history_model import HistoryReport, ScorePart
-from coldrun.tasks.history.history_record import score_parts
-from coldrun.tasks.history.outcomes import MeasuredRun, panel_seed, read_floors, read_runs
-from coldrun.tasks.judge.cost_model import Part
+from coldrun.tasks.history.history_words import tasks_text
+from coldrun.tasks.history.outcomes import (
+    MeasuredRun,
+    panel_seed,
+    read_floors,
+    read_runs,
+    score_parts,
+)
+from coldrun.tasks.judge.cost_model import Part, pick
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.errors import RepositoryError, UsageError
 from coldrun.tasks.lib.git.repository import Repository
+from coldrun.tasks.lib.plain_text import counted, cut_text, short_digest
+from coldrun.tasks.report.document import Block, Code, Heading, Line, Table, lines, warning_lines
+from coldrun.tasks.report.run_words import p_words
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.stats.decomposition import StepStatus, Yardstick, judge_step
 from coldrun.tasks.stats.paired import GATE_ALPHA
@@ -156,7 +166,7 @@ def _ask_git(repository: Repository | None, commit: str) -> dict[str, str] | Non
     if repository is None:
         return None
     try:
-        found = list_named(repository, [(commit, commit)], source="the warehouse")[0]
+        found = list_named(repository, [commit], source="the warehouse")[0]
     except RepositoryError:
         return None
     return {"commit": commit, "subject": found.subject, "committed_at": found.committed_at}
@@ -180,16 +190,14 @@ def _steps(
             change = judged.changes[yardstick.primary]
             if not judged.clears_noise or change.p > GATE_ALPHA:
                 continue
-            yield TrendStep(
+            yield pick(
+                TrendStep,
+                change,
                 arm=arm,
                 from_=before[arm]["product_commit"],
                 to=row["product_commit"],
                 status=judged.status,
-                up=change.up,
-                down=change.down,
-                difference=change.difference,
-                p=change.p,
-                reasons=list(judged.reasons),
+                reasons=judged.reasons,
             )
 
 
@@ -204,3 +212,51 @@ def _rules(evaluation: Evaluation, measure: str) -> dict[str, float]:
     means = null_means(frozen.tasks, config, frozen.lock, measure=measure)
     best = max(means, key=lambda name: means[name])
     return {**rules, f"null: {best} {means[best]:.3f}": means[best]}
+
+
+def trend_document(trend: Trend) -> Iterator[Block]:
+    """The points, the steps that a test supports, and the lines to hold against them."""
+    yield Heading(
+        f"{trend.name} at {trend.measure}, {counted(trend.n, 'task')}, panel "
+        f"{short_digest(trend.panel_digest)}: {counted(len(trend.points), 'point')}"
+    )
+    yield Line(("panel ", Code(trend.panel_digest)))
+    names = dict.fromkeys(arm for point in trend.points for arm in point.arms)
+    arms = [trend.arm, *(arm for arm in names if arm != trend.arm)]
+    yield Table(
+        headers=["commit", "subject", "date", "evidence", *arms, "step"],
+        rows=[_point_cells(trend, point, arms) for point in trend.points],
+        text_columns=4,
+        prose=[1],
+    )
+    yield from lines(f"{name} ({value * trend.n:.1f} tasks)" for name, value in trend.rules.items())
+    yield from lines(
+        f"{step.arm} {step.from_[:7]}..{step.to[:7]} {step.status}: {reason}"
+        for step in trend.steps
+        for reason in step.reasons
+    )
+    yield from warning_lines(trend.warnings)
+
+
+def _point_cells(trend: Trend, point: TrendPoint, arms: list[str]) -> list[str]:
+    steps = [
+        f"{tasks_text(step.difference)} ({step.up}/{step.down}, p = {p_words(step.p)})"
+        + ("" if step.status == "changed" else f" {step.status}")
+        for step in trend.steps
+        if step.arm == trend.arm and step.to == point.commit
+    ]
+    return [
+        point.commit[:12],
+        cut_text(point.subject, SUBJECT),
+        point.committed_at[:10],
+        point.evidence.get(trend.arm, "missing"),
+        *(_score(point.arms.get(arm), is_first=arm == trend.arm) for arm in arms),
+        *(steps or [""]),
+    ]
+
+
+def _score(part: ScorePart | None, *, is_first: bool) -> str:
+    if part is None:
+        return ""
+    count = f"{part.value:.3f}" if part.count is None else str(part.count)
+    return f"{count} [{part.low:.2f}, {part.high:.2f}]" if is_first else count

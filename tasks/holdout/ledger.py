@@ -17,12 +17,11 @@ from typing import Any
 from coldrun.tasks.freeze.lock import EvaluationFiles, lock_to_bytes, read_lock
 from coldrun.tasks.holdout.demotion import join_readings
 from coldrun.tasks.holdout.openings import (
-    LedgerHead,
     Opening,
     check_head,
     count_openings,
-    head_from_lock,
-    head_of,
+    known_head,
+    last_hash,
     ledger_from_bytes,
     ledger_to_bytes,
     opening_from_line,
@@ -36,7 +35,7 @@ from coldrun.tasks.lib.machine.files import write_whole
 def read_ledger(files: EvaluationFiles, lock: Mapping[str, Any]) -> tuple[Opening, ...]:
     """The openings, checked line by line and against the lock."""
     openings = read_lines(files)
-    check_head(openings, head_from_lock(lock), source=str(files.ledger))
+    check_head(openings, *known_head(lock), source=str(files.ledger))
     return openings
 
 
@@ -63,7 +62,7 @@ def append_opening(
     """
     lock = read_lock(files)
     earlier = read_ledger(files, lock)
-    if opening.number != len(earlier) + 1 or opening.previous != head_of(earlier).head:
+    if opening.number != len(earlier) + 1 or opening.previous != last_hash(earlier):
         raise LedgerError(
             f"{files.ledger} got another line while this opening ran; nothing was told, and this "
             "opening is not written down: open it again"
@@ -77,10 +76,10 @@ def append_opening(
 def adopt_openings(files: EvaluationFiles) -> tuple[Opening, ...]:
     """Let the lock know of openings that only the ledger has, left by a crash; gives those."""
     lock = read_lock(files)
-    known = head_from_lock(lock)
+    count, head = known_head(lock)
     openings = read_lines(files)
-    check_head(openings[: known.count], known, source=str(files.ledger))
-    extra = openings[known.count :]
+    check_head(openings[:count], count, head, source=str(files.ledger))
+    extra = openings[count:]
     if extra:
         _write_head(files, lock, openings, _demotion(extra))
     return extra
@@ -134,8 +133,7 @@ def _settle_killed(files: EvaluationFiles, scratch: Path) -> Opening | None:
     openings = read_ledger(files, read_lock(files))
     killed = None
     if not any((line.at, line.reason) == (begun.at, begun.reason) for line in openings):
-        known = head_of(openings)
-        killed = replace(begun, number=known.count + 1, previous=known.head)
+        killed = replace(begun, number=len(openings) + 1, previous=last_hash(openings))
         append_opening(files, killed)
     note.unlink()
     return killed
@@ -161,11 +159,10 @@ def _write_head(
     openings: Sequence[Opening],
     demoted: Mapping[str, Any] | None,
 ) -> None:
-    head: LedgerHead = head_of(openings)
     holdout = {
         **(lock.get("holdout") or {}),
-        "head": head.head,
-        "count": head.count,
+        "head": last_hash(openings),
+        "count": len(openings),
         "opened": count_openings(openings),
     }
     if demoted is not None:  # what was read earlier stays read

@@ -37,10 +37,11 @@ from coldrun.tasks.holdout.openings import (
     demotion_of,
     is_demoted,
     judge_opening,
+    last_hash,
 )
 from coldrun.tasks.holdout.private import SessionWatch, private_warehouse
 from coldrun.tasks.holdout.sealed_file import SealedPart, read_sealed
-from coldrun.tasks.holdout.user_openings import find_other_openings, note_opening
+from coldrun.tasks.holdout.user_openings import count_other_openings, note_opening
 from coldrun.tasks.judge.answer_rows import list_answers
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.evidence import INTERRUPTED
@@ -48,9 +49,9 @@ from coldrun.tasks.judge.load_run import load_record
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.git.git_command import find_user
-from coldrun.tasks.lib.records import MinedPanel
+from coldrun.tasks.lib.plain_text import without_surrogates
 from coldrun.tasks.lib.safe_json import load_object
-from coldrun.tasks.mine.mine_panel import find_range_end, mine_panel, with_repo
+from coldrun.tasks.mine.mine_panel import find_range_end, with_repo
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 from coldrun.warehouse.reader import connect, select_rows
@@ -120,7 +121,7 @@ def prepare_opening(
     if not request.reason.strip():
         raise UsageError("an opening needs a --reason that says something")
     for option, text in (("--reason", request.reason), ("--event", request.event or "")):
-        if not _is_text(text):
+        if text != without_surrogates(text):
             raise UsageError(f"{option} {text!r} is no text that can be written down (UTF-8)")
     config = load_config(config_path)
     check_config(config)
@@ -142,17 +143,13 @@ def prepare_opening(
     holdout = config.holdout or HoldoutConfig()
     _refuse_outside(judge_opening(holdout, openings, event=request.event), request)
     config = with_repo(config, repo)
-
-    def mine(found: Config) -> MinedPanel:
-        return mine_panel(found.panel, config_dir=config_path.parent, scratch=scratch)
-
-    part = read_sealed(files, lock, config, mine=mine)
-    elsewhere = len(find_other_openings(part.tasks, openings))
+    part = read_sealed(files, lock, config, scratch=scratch)
+    elsewhere = count_other_openings(part.tasks, openings)
     outside = judge_opening(holdout, openings, event=request.event, elsewhere=elsewhere)
     _refuse_outside(outside, request)
     aggregates = holdout.aggregates or (config.primary,)
     evaluation = Evaluation(
-        config=narrow_config(config, holdout, aggregates),
+        config=_narrow(config, holdout, aggregates),
         config_path=config_path.resolve(),
         frozen=FrozenPanel(
             name=f"{config_path.stem} sealed",
@@ -191,15 +188,7 @@ def _refuse_outside(outside: Sequence[str], request: OpeningRequest) -> None:
         )
 
 
-def _is_text(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
-
-
-def narrow_config(config: Config, holdout: HoldoutConfig, aggregates: Sequence[str]) -> Config:
+def _narrow(config: Config, holdout: HoldoutConfig, aggregates: Sequence[str]) -> Config:
     """The configuration of an opening: the declared arms, and the bars that can be judged."""
     arms = tuple(arm for arm in config.arms if not holdout.arms or arm.name in holdout.arms)
     names, everyone = {arm.name for arm in arms}, {arm.name for arm in config.arms}
@@ -331,11 +320,10 @@ def count_dev_hits(
 
 
 def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Opening:
-    last = prepared.openings[-1].hash if prepared.openings else None
     config = prepared.evaluation.config
     return Opening(
         number=len(prepared.openings) + 1,
-        previous=last,
+        previous=last_hash(prepared.openings),
         at=at,
         who=find_user(prepared.files.config.resolve().parent),
         reason=request.reason.strip(),

@@ -28,18 +28,16 @@ def declared_result(
     then that of the bars.
     """
     has_gate = report.primary in aggregates
-    bars = [bar.model_dump(mode="json") for bar in report.bars]
+    bars_code = int(any(not bar.met for bar in report.bars))
     return {
         "evidence": report.evidence,
         "verdict": report.verdict if has_gate else None,
-        "exit_code": (
-            report.exit_code if has_gate else int(any(not bar.met for bar in report.bars))
-        ),
+        "exit_code": report.exit_code if has_gate else bars_code,
         "tasks": report.counts.tasks,
         "measures": list(aggregates),
         "arms": [_arm_result(arm, aggregates) for arm in report.arms],
         "gates": [gate.model_dump(mode="json") for gate in report.gates] if has_gate else [],
-        "bars": bars,
+        "bars": [bar.model_dump(mode="json") for bar in report.bars],
         "gaps": list(_gaps(report, aggregates, dev)),
     }
 
@@ -68,14 +66,9 @@ def _gaps(
 
 
 def _arm_result(arm: ArmPart, aggregates: Sequence[str]) -> dict[str, Any]:
-    return {
-        "name": arm.name,
-        "role": arm.role,
-        "n": arm.n,
-        "infra": arm.infra,
-        "is_withheld": arm.is_withheld,
-        "measures": {name: arm.measures[name].model_dump(mode="json") for name in aggregates},
-    }
+    told = arm.model_dump(mode="json", include={"name", "role", "n", "infra", "is_withheld"})
+    measures = {name: arm.measures[name].model_dump(mode="json") for name in aggregates}
+    return {**told, "measures": measures}
 
 
 def opening_values(

@@ -16,7 +16,7 @@ from typing import Any, Literal
 from coldrun.tasks.config import HoldoutConfig
 from coldrun.tasks.lib.canonical import canonical_json, digest_json
 from coldrun.tasks.lib.errors import LedgerError
-from coldrun.tasks.lib.plain_text import counted, noun, times
+from coldrun.tasks.lib.plain_text import counted, times
 from coldrun.tasks.lib.safe_json import load_object, to_record
 
 LEDGER_SCHEMA = 1
@@ -25,15 +25,6 @@ ANY_EVENT = HoldoutConfig().when
 Status = Literal["opened", "withheld", "interrupted", "failed"]
 """`opened` gave aggregates and counts. The others gave none: the answers were no evidence
 (`withheld`), or asking ended early."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerHead:
-    """What the lock knows of the ledger: the hash of its last line (None: no line), and how many
-    lines there are."""
-
-    head: str | None
-    count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +85,7 @@ def ledger_from_bytes(data: bytes, *, source: str) -> tuple[Opening, ...]:
     openings: list[Opening] = []
     for number, line in enumerate(data.splitlines(), 1):
         opening = opening_from_line(line, place=f"{source}:{number}")
-        previous = openings[-1].hash if openings else None
+        previous = last_hash(openings)
         if opening.number != number or opening.previous != previous:
             raise LedgerError(
                 f"{source}:{number} does not follow the line before it (it says number "
@@ -140,44 +131,42 @@ def opening_from_line(line: bytes, *, place: str) -> Opening:
     return opening
 
 
-def check_head(openings: Sequence[Opening], known: LedgerHead, *, source: str) -> None:
-    """Compare the ledger with what the lock knows of it.
+def check_head(openings: Sequence[Opening], count: int, head: str | None, *, source: str) -> None:
+    """Compare the ledger with what the lock knows of it: how many lines, and the last one's hash.
 
     Raises:
         LedgerError: The tail was cut off, lines were rewritten, or the ledger is ahead of the
             lock, which a crash between the two writes leaves behind.
     """
-    if len(openings) < known.count:
+    extra = len(openings) - count
+    if extra < 0:
         raise LedgerError(
-            f"{source} has {counted(len(openings), 'opening')}, the lock knows of {known.count} "
-            "(the "
-            f"last is {known.head}): its tail was cut off; restore the ledger from version control"
+            f"{source} has {counted(len(openings), 'opening')}, the lock knows of {count} (the "
+            f"last is {head}): its tail was cut off; restore the ledger from version control"
         )
-    last_known = openings[known.count - 1].hash if known.count else None
-    if last_known != known.head:
+    last_known = last_hash(openings[:count])
+    if last_known != head:
         raise LedgerError(
-            f"{source}:{known.count} has the hash {last_known}, the lock says {known.head}: the "
+            f"{source}:{count} has the hash {last_known}, the lock says {head}: the "
             "ledger was rewritten; restore it from version control"
         )
-    if len(openings) > known.count:
-        extra = len(openings) - known.count
+    if extra:
         raise LedgerError(
-            f"{source} continues what the lock knows by {extra} "
-            f"{noun(extra, 'opening')}: coldrun ended after it wrote the ledger and "
-            "before it wrote the lock, or an older lock was restored; the openings count, take "
-            "them over with `coldrun holdout log CONFIG --adopt`"
+            f"{source} continues what the lock knows by {counted(extra, 'opening')}: coldrun ended "
+            "after it wrote the ledger and before it wrote the lock, or an older lock was restored"
+            "; the openings count, take them over with `coldrun holdout log CONFIG --adopt`"
         )
 
 
-def head_of(openings: Sequence[Opening]) -> LedgerHead:
-    """What the lock has to know of these openings."""
-    return LedgerHead(head=openings[-1].hash if openings else None, count=len(openings))
+def last_hash(openings: Sequence[Opening]) -> str | None:
+    """The hash of the last line, None without one; the next line and the lock hold it."""
+    return openings[-1].hash if openings else None
 
 
-def head_from_lock(lock: Mapping[str, Any]) -> LedgerHead:
-    """What a lock knows of the ledger; one without the entry knows of no opening."""
+def known_head(lock: Mapping[str, Any]) -> tuple[int, str | None]:
+    """How many lines a lock knows of, and the last one's hash; none without the entry."""
     known = lock.get("holdout") or {}
-    return LedgerHead(head=known.get("head"), count=known.get("count", 0))
+    return known.get("count", 0), known.get("head")
 
 
 def demotion_of(lock: Mapping[str, Any]) -> Mapping[str, Any] | None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.arms.workspace.isolation import prune_sessions
 from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError, StorageError
-from coldrun.tasks.lib.machine.file_locks import take_lock, try_lock
+from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
 from coldrun.tasks.lib.machine.files import remove_folder
 from coldrun.tasks.lib.records import Point, Question, Reply, SessionEnd, SessionStart
 from coldrun.tasks.product.point_use import use_point
@@ -38,9 +38,13 @@ def private_warehouse(scratch: Path) -> Iterator[Path]:
             raise StorageError(f"cannot write {root}: {error.strerror}") from None
         yield root
     finally:
-        remove_folder(root)
-        root.with_suffix(".lock").unlink(missing_ok=True)
-        lock.release()
+        _remove(root, lock)
+
+
+def _remove(root: Path, lock: FileLock) -> None:
+    remove_folder(root)
+    root.with_suffix(".lock").unlink(missing_ok=True)
+    lock.release()
 
 
 def _sweep_dead(folder: Path) -> bool:
@@ -48,12 +52,9 @@ def _sweep_dead(folder: Path) -> bool:
     found = False
     for root in folder.glob("opening-*/"):
         lock = try_lock(root.with_suffix(".lock"))
-        if lock is None:
-            continue
-        remove_folder(root)
-        root.with_suffix(".lock").unlink(missing_ok=True)
-        lock.release()
-        found = True
+        if lock is not None:
+            _remove(root, lock)
+            found = True
     return found
 
 

@@ -14,21 +14,21 @@ import base64
 import binascii
 import os
 import secrets
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from coldrun.tasks.config import Config
+from coldrun.tasks.config import Config, PanelConfig
 from coldrun.tasks.freeze.lock import EvaluationFiles, panel_from_bytes
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes
 from coldrun.tasks.lib.errors import ColdrunError, LockError, StorageError, UsageError
 from coldrun.tasks.lib.machine.files import find_enclosing_repository
-from coldrun.tasks.lib.records import MinedPanel, Task
+from coldrun.tasks.lib.records import Task
 from coldrun.tasks.lib.safe_json import BadJsonError, load_object
+from coldrun.tasks.mine.mine_panel import mine_panel
 
 KEY_VARIABLE = "COLDRUN_HOLDOUT_KEY"
 KEY_BYTES = 32
@@ -47,12 +47,11 @@ class FoundKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SealedPart:
-    """The sealed tasks, checked against the lock. `how` says where they came from."""
+    """The sealed tasks, checked against the lock. `note` says why they were mined again, if so."""
 
     data: bytes
     tasks: tuple[Task, ...]
-    how: Literal["decrypted", "mined again"]
-    note: str | None = None
+    note: str | None
 
 
 def key_folder() -> Path:
@@ -91,10 +90,7 @@ def ensure_key(files: EvaluationFiles, sealed_digest: str) -> FoundKey:
     _refuse_same_repository(files, path)
     key = secrets.token_bytes(KEY_BYTES)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(handle, "wb") as file:
-            file.write(base64.urlsafe_b64encode(key) + b"\n")
+        write_private(path, base64.urlsafe_b64encode(key) + b"\n")
     except FileExistsError:
         again = find_key(sealed_digest)
         if again is None:
@@ -106,6 +102,13 @@ def ensure_key(files: EvaluationFiles, sealed_digest: str) -> FoundKey:
             f"place, or give a key of your own in {KEY_VARIABLE} (32 bytes, base64)"
         ) from None
     return FoundKey(key=key, place=str(path))
+
+
+def write_private(path: Path, data: bytes) -> None:
+    """Make a file that its user alone can read; FileExistsError where there is one."""
+    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        file.write(data)
 
 
 def describe_key(sealed_digest: str) -> str:
@@ -161,11 +164,10 @@ def unseal(sealed: bytes, key: bytes, *, digest: str) -> bytes:
 def is_intact(files: EvaluationFiles, sealed_digest: str) -> bool:
     """Whether the sealed file is there and, as far as a key at hand can tell, whole."""
     try:
-        sealed = files.sealed.read_bytes()
-        found = find_key(sealed_digest)
-        if found is not None:
-            return digest_bytes(unseal(sealed, found.key, digest=sealed_digest)) == sealed_digest
-        return _read_envelope(sealed).get("digest") == sealed_digest
+        if find_key(sealed_digest) is not None:
+            _decrypt(files, sealed_digest)
+            return True
+        return _read_envelope(files.sealed.read_bytes()).get("digest") == sealed_digest
     except (OSError, ColdrunError):
         return False
 
@@ -176,27 +178,21 @@ def write_key_and_seal(files: EvaluationFiles, data: bytes) -> bytes:
 
 
 def read_sealed(
-    files: EvaluationFiles,
-    lock: dict[str, Any],
-    config: Config,
-    *,
-    mine: Callable[[Config], MinedPanel],
+    files: EvaluationFiles, lock: dict[str, Any], config: Config, *, scratch: Path
 ) -> SealedPart:
-    """The sealed tasks: decrypted where key and file are there, else mined again, by `mine`.
+    """The sealed tasks: decrypted where key and file are there, else mined again.
 
     Raises:
         LockError: What was found is not what the lock says was sealed, or another version of the
             miner sealed it.
     """
-    digest = lock["sealed"]["digest"]
+    note = None
     try:
-        data = _decrypt(files, digest)
-        return SealedPart(data=data, tasks=panel_from_bytes(data), how="decrypted")
+        data = _decrypt(files, lock["sealed"]["digest"])
     except ColdrunError as error:
-        data = _mine_again(lock, config, mine, why=str(error))
-        return SealedPart(
-            data=data, tasks=panel_from_bytes(data), how="mined again", note=str(error)
-        )
+        note = str(error)
+        data = _mine_again(files, lock, config, scratch, why=note)
+    return SealedPart(data=data, tasks=panel_from_bytes(data), note=note)
 
 
 def _decrypt(files: EvaluationFiles, digest: str) -> bytes:
@@ -214,7 +210,7 @@ def _decrypt(files: EvaluationFiles, digest: str) -> bytes:
 
 
 def _mine_again(
-    lock: dict[str, Any], config: Config, mine: Callable[[Config], MinedPanel], *, why: str
+    files: EvaluationFiles, lock: dict[str, Any], config: Config, scratch: Path, *, why: str
 ) -> bytes:
     from coldrun.tasks.freeze.freeze_panel import MINER_VERSION, draw_sealed
 
@@ -225,7 +221,9 @@ def _mine_again(
             f"{sealed['miner']} sealed it, this is version {MINER_VERSION}; bring the key back, or "
             "install the version of coldrun that froze the panel"
         )
-    drawn = draw_sealed(config, mine(_pinned(config, lock)).tasks)
+    panel = _pinned(config.panel, lock["panel"])
+    mined = mine_panel(panel, config_dir=files.config.parent, scratch=scratch)
+    drawn = draw_sealed(config, mined.tasks)
     found = None if drawn is None else digest_bytes(drawn)
     if drawn is None or found != sealed["digest"]:
         raise LockError(
@@ -236,14 +234,11 @@ def _mine_again(
     return drawn
 
 
-def _pinned(config: Config, lock: dict[str, Any]) -> Config:
-    panel, update = lock["panel"], {}
-    if config.panel.kind == "commit-files":
-        if panel["head"] is not None:
-            update["head"] = panel["head"]["commit"]
-        if panel["base"] is not None:
-            update["base"] = panel["base"]["commit"]
-    return config.model_copy(update={"panel": config.panel.model_copy(update=update)})
+def _pinned(panel: PanelConfig, locked: dict[str, Any]) -> PanelConfig:
+    if panel.kind != "commit-files":
+        return panel
+    ends = {name: locked[name]["commit"] for name in ("head", "base") if locked[name] is not None}
+    return panel.model_copy(update=ends)
 
 
 def _parse_key(text: str, place: str) -> bytes:

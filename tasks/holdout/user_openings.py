@@ -11,10 +11,9 @@ import os
 import secrets
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from coldrun.tasks.holdout.openings import Opening
-from coldrun.tasks.holdout.sealed_file import key_folder
+from coldrun.tasks.holdout.sealed_file import key_folder, write_private
 from coldrun.tasks.lib.canonical import canonical_json
 from coldrun.tasks.lib.errors import LedgerError, StorageError
 from coldrun.tasks.lib.records import Task
@@ -41,7 +40,7 @@ def note_opening(opening: Opening, tasks: Sequence[Task]) -> None:
         raise StorageError(f"cannot write {_place()}: {error.strerror}") from None
 
 
-def find_other_openings(tasks: Sequence[Task], openings: Sequence[Opening]) -> list[dict[str, Any]]:
+def count_other_openings(tasks: Sequence[Task], openings: Sequence[Opening]) -> int:
     """Earlier openings by this user that any of the tasks were in, without those of `openings`.
 
     Raises:
@@ -49,9 +48,7 @@ def find_other_openings(tasks: Sequence[Task], openings: Sequence[Opening]) -> l
     """
     own = {opening.hash for opening in openings}
     now = _digests(tasks)
-    return [
-        line for line in _read() if line["opening"] not in own and not now.isdisjoint(line["tasks"])
-    ]
+    return sum(opening not in own and not now.isdisjoint(read) for opening, read in _read())
 
 
 def _digests(tasks: Sequence[Task]) -> set[str]:
@@ -66,7 +63,7 @@ def _digests(tasks: Sequence[Task]) -> set[str]:
     }
 
 
-def _read() -> Iterator[dict[str, Any]]:
+def _read() -> Iterator[tuple[str, list[str]]]:
     try:
         lines = _place().read_bytes().splitlines()
     except FileNotFoundError:
@@ -74,7 +71,7 @@ def _read() -> Iterator[dict[str, Any]]:
     for number, line in enumerate(lines, 1):
         try:
             values = load_object(line)
-            yield {**values, "tasks": set(values["tasks"]), "opening": values["opening"]}
+            yield values["opening"], list(values["tasks"])
         except (ValueError, KeyError, TypeError):
             raise LedgerError(
                 f"{_place()}:{number} is damaged; it holds which sealed tasks you have read, so "
@@ -89,9 +86,7 @@ def _place() -> Path:
 def _secret() -> bytes:
     place = key_folder() / "opened.key"
     try:
-        place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        with os.fdopen(os.open(place, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-            out.write(secrets.token_hex(32))
+        write_private(place, secrets.token_hex(32).encode())
     except FileExistsError:
         pass
     except OSError as error:

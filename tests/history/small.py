@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any, Literal
 
-from coldrun.tasks.config import load_config
-from coldrun.tasks.freeze.check_config import check_config
-from coldrun.tasks.freeze.freeze_panel import freeze_panel
-from coldrun.tasks.freeze.lock import EvaluationFiles
-from coldrun.tasks.freeze.write_panel import write_frozen
 from coldrun.tasks.history.campaign import Measure, PointRequest, measure_point
 from coldrun.tasks.history.commits import list_range, open_product
 from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.history_model import History
-from coldrun.tasks.history.history_requests import HistoryRequest, choose_arm
+from coldrun.tasks.history.history_requests import HistoryMode, HistoryRequest, choose_arm
 from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.errors import ColdrunError
-from coldrun.tasks.mine.mine_panel import mine_panel
-from coldrun.tasks.run.prepare import Evaluation, load_evaluation
 from tests.conftest import RepositoryBuilder
+from tests.evaluations import EvaluationLab
 
 TASKS = 24
 
-ADAPTER = """
-import json, os, sys, time
+ARM = """
 from pathlib import Path
 
 name = sys.argv[1]
@@ -38,19 +31,11 @@ if name == "tool" and Path("README.md").exists():
 slow = outside.with_name("seconds.txt")
 degraded = ["slow path"] if name == "tool" and Path("degraded").exists() else []
 
-for line in sys.stdin:
-    message = json.loads(line)
-    if message["type"] == "hello":
-        print(json.dumps({"type": "ready", "nonce": message["nonce"]}), flush=True)
-    elif message["type"] == "question":
-        number = message["query"].split()[-1]
-        if name == "tool" and slow.exists():
-            time.sleep(float(slow.read_text()))
-        paths = [f"item-{number}"] if number in solved else []
-        answer = {"type": "answer", "id": message["id"], "paths": paths, "degraded": degraded}
-        print(json.dumps(answer), flush=True)
-    else:
-        break
+def answer(query):
+    number = query.split()[-1]
+    if name == "tool" and slow.exists():
+        time.sleep(float(slow.read_text()))
+    return {"paths": [f"item-{number}"] if number in solved else [], "degraded": degraded}
 """
 
 CONFIG = """
@@ -74,7 +59,7 @@ setup = ["sh", "setup.sh"]
 name = "tool"
 kind = "command"
 argv = ["{python}", "{adapter}", "tool"]
-adapter = "adapter.py"
+adapter = "arm.py"
 set_env = { CONTROL_FILE = "%CONTROL%" }
 
 [[arm]]
@@ -82,7 +67,7 @@ name = "control"
 role = "control"
 kind = "command"
 argv = ["{python}", "{adapter}", "control"]
-adapter = "adapter.py"
+adapter = "arm.py"
 set_env = { CONTROL_FILE = "%CONTROL%" }
 
 [run]
@@ -97,43 +82,30 @@ class Killed(BaseException):
 
 
 @dataclass(slots=True)
-class SmallHistory:
+class SmallHistory(EvaluationLab):
     """A product and its evaluation below `root`."""
 
-    root: Path
+    name: str = "small"
     product: RepositoryBuilder = field(init=False)
     commits: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.config.parent.mkdir(parents=True)
+        EvaluationLab.__post_init__(self)
         self.product = RepositoryBuilder(self.root / "product")
         self.control_file.write_text("1 2 3")
-        (self.config.parent / "adapter.py").write_text(ADAPTER)
-        rows = [
-            {"id": f"t{n:02}", "query": f"where is {n}", "gold": [f"item-{n}"]}
-            for n in range(TASKS)
-        ]
-        (self.config.parent / "tasks.jsonl").write_text(
-            "".join(json.dumps(row) + "\n" for row in rows)
+        self.write_arm(ARM)
+        self.write_rows(
+            [
+                {"id": f"t{n:02}", "query": f"where is {n}", "gold": [f"item-{n}"]}
+                for n in range(TASKS)
+            ]
         )
-        self.config.write_text(CONFIG.replace("%CONTROL%", str(self.control_file)))
-
-    @property
-    def config(self) -> Path:
-        return self.root / "evaluation" / "small.toml"
+        self.write(CONFIG.replace("%CONTROL%", str(self.control_file)))
 
     @property
     def control_file(self) -> Path:
         """What the control solves."""
         return self.root / "control.txt"
-
-    @property
-    def warehouse(self) -> Path:
-        return self.root / "data"
-
-    @property
-    def scratch(self) -> Path:
-        return self.root / "scratch"
 
     def add(self, subject: str, solved: Iterable[int] | None = None, **files: str | None) -> str:
         """Commit which tasks are solved from now on, and other files (`_` for a dot)."""
@@ -146,46 +118,46 @@ class SmallHistory:
         self.commits.append(self.product.commit(subject, changes))
         return self.commits[-1]
 
-    def freeze(self) -> SmallHistory:
-        config = load_config(self.config)
-        check_config(config)
-        mined = mine_panel(config.panel, config_dir=self.config.parent, scratch=self.scratch)
-        write_frozen(
-            EvaluationFiles(self.config),
-            freeze_panel(config, mined),
-            force=True,
-            had_runs=False,
-            now="2026-11-10T00:00:00+00:00",
-        )
+    def build(self, *solved: int) -> SmallHistory:
+        """One commit for each number, which solves that many tasks, and all of it frozen."""
+        for number, count in enumerate(solved):
+            self.add(f"commit {number}", range(count), note_md=f"{number}")
+        self.freeze()
         return self
 
-    def load(self) -> Evaluation:
-        return load_evaluation(self.config, scratch=self.scratch)
+    def seal(self) -> None:
+        """Keep the sessions in the sandbox, where alone answers are replayed; before `build`."""
+        text = self.config.read_text().replace('sandbox = "none"\n', "")
+        self.write(text.replace("set_env =", f'files = ["{self.control_file}"]\nset_env ='))
 
     def request(
         self,
-        kind: str = "decompose",
+        kind: Literal["backfill", "decompose"] = "decompose",
         *,
-        first: str | None = None,
         last: str | None = None,
-        mode: str = "cold",
+        mode: HistoryMode = "cold",
         is_whole: bool = False,
     ) -> HistoryRequest:
+        """The request of a history of all commits, or of those up to `last`."""
         evaluation = self.load()
         return HistoryRequest(
-            kind=kind,  # type: ignore[arg-type]
+            kind=kind,
             evaluation=evaluation,
             warehouse=self.warehouse,
-            commits=list_range(
-                open_product(evaluation), first or self.commits[0], last or self.commits[-1]
-            ),
+            commits=list_range(open_product(evaluation), self.commits[0], last or self.commits[-1]),
             arm=choose_arm(evaluation.config, None),
-            mode=mode,  # type: ignore[arg-type]
+            mode=mode,
             is_whole=is_whole,
         )
 
-    def conduct(self, request: HistoryRequest, measure: Measure = measure_point) -> History:
-        return conduct_history(request, measure)
+    def conduct(
+        self,
+        kind: Literal["backfill", "decompose"] = "decompose",
+        measure: Measure = measure_point,
+        **options: Any,
+    ) -> History:
+        """Conduct a history without an orchestrator; the options are those of `request`."""
+        return conduct_history(self.request(kind, **options), measure)
 
 
 def killed_at(number: int) -> Measure:
@@ -216,3 +188,13 @@ def failing(*commits: str) -> Measure:
 def statuses(history: History) -> list[str]:
     """The status of every step."""
     return [step.status for step in history.steps]
+
+
+def point_statuses(history: History) -> list[str]:
+    """The status of every point."""
+    return [point.status for point in history.points]
+
+
+def run_ids(history: History) -> list[str]:
+    """The runs of all points."""
+    return [run_id for point in history.points for run_id in point.run_ids]

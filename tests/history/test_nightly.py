@@ -6,16 +6,12 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from coldrun.cli.backfill import command as backfill_command
-from coldrun.cli.nightly import command as nightly_command
 from coldrun.tasks.history.history_lifecycle import conduct_history
 from coldrun.tasks.history.night import Night, evaluate_night, failed_night, publish_nights
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.watch import Watch, watching
 from coldrun.tasks.run.execute import Progress
-from coldrun.warehouse.reader import connect, select_rows
 from tests.history.small import Killed, SmallHistory
 
 
@@ -24,15 +20,14 @@ def _night(small: SmallHistory) -> Night:
 
 
 def _runs(small: SmallHistory) -> int:
-    return int(select_rows(connect(small.warehouse), "SELECT count(*) AS n FROM runs")[0]["n"])
+    return len(small.select("FROM runs"))
 
 
 def test_nights_measure_what_is_new_and_decompose_a_change(
     small: SmallHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """First point, nothing new, no change, then a change among three commits."""
-    small.add("start", range(8))
-    small.freeze()
+    small.build(8)
     first = _night(small)
     assert (first.state, first.exit_code) == ("measured", 0)
     assert "for the first time" in first.sentence
@@ -81,8 +76,7 @@ def test_page_of_a_night_quotes_what_others_said_as_text(tmp_path: Path) -> None
 @pytest.mark.soak
 def test_newest_commit_that_fails_is_told_once(small: SmallHistory) -> None:
     """Exit code 5 in its night, nothing new in the next, and the mended commit is measured."""
-    small.add("start", range(8))
-    small.freeze()
+    small.build(8)
     _night(small)
     small.add("broken", setup_sh="echo no compiler; exit 1\n")
     night = _night(small)
@@ -98,8 +92,7 @@ def test_newest_commit_that_fails_is_told_once(small: SmallHistory) -> None:
 
 def test_interrupted_night_is_continued_by_the_next(small: SmallHistory) -> None:
     """What the dead night had answered is not asked again."""
-    small.add("start", range(8))
-    small.freeze()
+    small.build(8)
 
     def die(progress: Progress) -> None:
         if progress.done >= 10:
@@ -108,26 +101,21 @@ def test_interrupted_night_is_continued_by_the_next(small: SmallHistory) -> None
     with pytest.raises(Killed), watching(Watch(on_progress=die)):
         _night(small)
     assert _night(small).state == "measured"
-    rows = select_rows(connect(small.warehouse), "SELECT executed, resumed FROM runs")
+    rows = small.select("SELECT executed, resumed FROM runs")
     assert [row["executed"] for row in rows] == [48]
     assert rows[0]["resumed"] >= 10
 
 
-def test_nothing_new_needs_no_server(small: SmallHistory, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_new_needs_no_server(small: SmallHistory) -> None:
     """`nightly once` says so, exits 0, and does not even look for Prefect."""
-    small.add("start", range(8))
-    small.freeze()
-    _night(small)
-    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
-    runner = CliRunner(
-        env={"COLDRUN_WAREHOUSE": str(small.warehouse), "COLDRUN_SCRATCH": str(small.scratch)}
-    )
-    done = runner.invoke(nightly_command, ["once", str(small.config), "--json", "-"])
-    assert done.exit_code == 0, done.output
+    _night(small.build(8))
+    nowhere = {"PREFECT_API_URL": "http://127.0.0.1:9/api"}
+    done = small.invoke("nightly", "once", small.config, "--json", "-", env=nowhere)
+    assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["nights"][0]["state"] == "nothing_new"
     assert "nothing was executed" in done.stderr
-    new = runner.invoke(backfill_command, [str(small.config), "--commits", "NEW"])
-    assert new.exit_code == 0
+    new = small.invoke("backfill", small.config, "--commits", "NEW", env=nowhere)
+    assert new.returncode == 0
     assert "nothing new" in new.stdout
 
 
@@ -139,19 +127,14 @@ def test_dry_run_prints_the_plan_and_executes_nothing(small: SmallHistory) -> No
     small.add("middle", range(9))
     small.add("end", range(10))
     small.freeze()
-    runner = CliRunner(
-        env={"COLDRUN_WAREHOUSE": str(small.warehouse), "COLDRUN_SCRATCH": str(small.scratch)}
-    )
     span = f"{small.commits[0]}..{small.commits[3]}"
-    arguments = [str(small.config), "--commits", span, "--dry-run", "--json", "-"]
-    before = runner.invoke(backfill_command, arguments)
-    assert before.exit_code == 0, before.output
-    plan = json.loads(before.stdout)
+    command = ["backfill", small.config, "--commits", span, "--dry-run", "--json", "-"]
+    plan = json.loads(small.invoke(*command).stdout)
     assert [point["subject"] for point in plan["points"]] == ["start", "end", "middle"]
     assert plan["commits"] == 4
     assert plan["estimated_seconds"] is None
-    small.conduct(small.request("backfill", last=small.commits[2]))
-    after = json.loads(runner.invoke(backfill_command, arguments).stdout)
+    small.conduct("backfill", last=small.commits[2])
+    after = json.loads(small.invoke(*command).stdout)
     assert after["measured_before"] == 2
     assert after["estimated_seconds"] == pytest.approx(4 * after["seconds_per_point"])
     assert after["seconds_per_point"] > 0

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ from coldrun.tasks.report.markdown import to_markdown
 from coldrun.tasks.report.warehouse_document import panels_document
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
+from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, ROOT, EvaluationLab
 from tests.holdouts import HOLDOUT, WORDS, grow_garden, make_holdout_lab
 
@@ -68,31 +69,44 @@ for line in sys.stdin:
 """A server whose every answer comes with a notification that the SDK cannot read."""
 
 
-def evaluate(
-    evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
-) -> BuiltReport:
-    """The ordinary chain without an orchestrator."""
-    started = start_run(evaluation, request, point=None)
-    guard(started)
-    try:
-        execute_locally(started, concurrency=2)
-    except BaseException:
-        started.abandon()
-        raise
-    return finish_run(started)
+def evaluate_after(begin: Callable[[StartedRun], object]) -> Evaluate:
+    """The ordinary chain without an orchestrator; `begin` is called before anything is asked."""
+
+    def evaluate(
+        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
+    ) -> BuiltReport:
+        started = start_run(evaluation, request, point=None)
+        guard(started)
+        try:
+            begin(started)
+            execute_locally(started, concurrency=2)
+        except BaseException:
+            started.abandon()
+            raise
+        return finish_run(started)
+
+    return evaluate
 
 
-def open_part(lab: EvaluationLab, by: Evaluate = evaluate, **values: Any) -> OpenedPart:
+EVALUATE = evaluate_after(lambda _: None)
+
+
+def open_part(lab: EvaluationLab, by: Evaluate = EVALUATE, **values: Any) -> OpenedPart:
     request = OpeningRequest(**{"reason": "release", "warehouse": lab.warehouse, **values})
     prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
     return open_sealed(prepared, request, by)
 
 
-def read_everything(*roots: Path) -> Iterator[tuple[Path, bytes]]:
-    for root in roots:
-        for path in root.rglob("*"):
-            if path.is_file():
-                yield path, path.read_bytes()
+def sealed_files(*roots: Path) -> list[Path]:
+    """The files in which a sealed question stands."""
+    questions = [f"Water the {word}".encode() for word in SEALED]
+    files = [path for root in roots for path in root.rglob("*") if path.is_file()]
+    return [path for path in files if any(question in path.read_bytes() for question in questions)]
+
+
+def edit(lab: EvaluationLab, old: str, new: str) -> None:
+    """Change the configuration."""
+    lab.write(lab.config.read_text().replace(old, new))
 
 
 def test_open_sealed_returns_aggregates_and_leaves_a_ledger_line(lab: EvaluationLab) -> None:
@@ -112,18 +126,8 @@ def test_open_sealed_returns_aggregates_and_leaves_a_ledger_line(lab: Evaluation
     assert opened.opening.configurations_tried == 1
     assert opened.opening.who
     assert read_lock(lab.files)["holdout"]["count"] == 1
-
-
-def test_open_sealed_leaves_no_sealed_query_anywhere(lab: EvaluationLab) -> None:
-    """Not in the warehouse, the scratch folder, or any file beside the configuration."""
-    open_part(lab)
-    found = [
-        (path, word)
-        for path, data in read_everything(lab.warehouse, lab.scratch, lab.config.parent)
-        for word in SEALED
-        if f"Water the {word}".encode() in data
-    ]
-    assert found == []
+    # no sealed question is left in the warehouse, in scratch, or beside the configuration
+    assert sealed_files(lab.warehouse, lab.scratch, lab.config.parent) == []
     assert not any(word in lab.files.ledger.read_text() for word in SEALED)
     assert lab.load().frozen.tasks
     assert not list((lab.scratch / "holdout").glob("opening-*"))
@@ -170,9 +174,14 @@ arguments = { query = "{query}" }
 
 
 def test_open_sealed_twice_needs_an_override_that_is_recorded(lab: EvaluationLab) -> None:
-    """The default is one opening; a second one is possible, and says so for ever."""
+    """The default is one opening, whatever is frozen over the same history; a second one is
+    possible, and says so for ever."""
     open_part(lab)
     with pytest.raises(UsageError, match=r"opened once.*--override"):
+        open_part(lab)
+    edit(lab, "[measure]", "[sample]\nsize=9\n[measure]")
+    assert lab.freeze(force=True) == "replaced"
+    with pytest.raises(UsageError, match="opened once"):
         open_part(lab)
     opened = open_part(lab, is_override=True, reason="curious")
     assert opened.opening.is_override
@@ -239,19 +248,6 @@ def test_open_sealed_crash_between_ledger_and_lock_is_explained_and_adopted(
         open_part(lab)
 
 
-def test_open_sealed_after_freezing_again_still_counts_earlier_openings(
-    lab: EvaluationLab,
-) -> None:
-    """Another lock over the same history does not make the sealed part unread."""
-    open_part(lab)
-    lab.config.write_text(
-        lab.config.read_text().replace("[measure]", "[sample]\nsize=9\n[measure]")
-    )
-    assert lab.freeze(force=True) == "replaced"
-    with pytest.raises(UsageError, match="opened once"):
-        open_part(lab)
-
-
 def test_open_sealed_declared_aggregates_alone_come_back(tmp_path: Path) -> None:
     """Without the primary measure there is no gate, no verdict and no figure at it."""
     holdout = '[holdout]\naggregates = ["hit@5"]\narms = ["bm25"]\n'
@@ -275,11 +271,10 @@ def test_open_sealed_task_level_returns_rows_and_demotes_for_good(lab: Evaluatio
     with pytest.raises(UsageError, match="dev for good"):
         open_part(lab, is_override=True)
     assert lab.freeze() == "unchanged"
-    text = lab.config.read_text()
-    lab.config.write_text(text.replace("sealed_fraction = 0.5", "sealed_fraction = 0.25"))
+    edit(lab, "sealed_fraction = 0.5", "sealed_fraction = 0.25")
     with pytest.raises(LockError, match=r"were read task by task .* dev for good"):
         lab.freeze(force=True)
-    lab.config.write_text(text.replace("[split]\nsealed_fraction = 0.5\n", ""))
+    edit(lab, "[split]\nsealed_fraction = 0.25\n", "")
     assert lab.freeze(force=True) == "replaced"
     assert read_lock(lab.files)["panel"]["tasks"] == 24
     assert read_lock(lab.files)["holdout"]["demoted"] == demoted
@@ -300,12 +295,11 @@ def test_open_sealed_task_level_no_setting_seals_the_same_commits_again(
     lab = make_holdout_lab(tmp_path, body="\n\nIn the evening too.")
     lab.freeze()
     open_part(lab, is_task_level=True)
-    lab.config.write_text(lab.config.read_text().replace(*change))
+    edit(lab, *change)
     with pytest.raises(LockError, match=r"sealed_after = 2020-10-07"):
         lab.freeze(force=True)
     grow_garden(lab.root / "garden", 24, 36)
-    later = re.sub(r"sealed_fraction = \S+", "sealed_after = 2020-10-07", lab.config.read_text())
-    lab.config.write_text(later)
+    lab.write(re.sub(r"sealed_fraction = \S+", "sealed_after = 2020-10-07", lab.config.read_text()))
     assert lab.freeze(force=True) == "replaced"
 
 
@@ -315,8 +309,7 @@ def test_open_sealed_task_level_of_an_older_lock_goes_by_the_ids(lab: Evaluation
     lock = read_lock(lab.files)
     del lock["holdout"]["demoted"]["until"]
     lab.files.lock.write_bytes(lock_to_bytes(lock))
-    text = lab.config.read_text()
-    lab.config.write_text(text.replace("sealed_fraction = 0.5", "sealed_fraction = 0.25"))
+    edit(lab, "sealed_fraction = 0.5", "sealed_fraction = 0.25")
     with pytest.raises(LockError, match="dev for good"):
         lab.freeze(force=True)
 
@@ -350,15 +343,18 @@ def test_open_sealed_task_level_of_tickets_refuses_them_with_other_dates(tmp_pat
     lab = EvaluationLab(tmp_path)
     rows = ["id,title,created"]
     for name in ("hall", "shed"):
-        build_ticket_repository(tmp_path / name, name)
-        rows += [f"{name.upper()}-{n},Mend the {name} {n},2020-09-{n + 1:02}" for n in range(1, 9)]
+        builder = RepositoryBuilder(tmp_path / name)
+        builder.commit("start", {"a.py": "0"}, date=1_600_000_000)
+        for n in range(1, 9):  # one commit before the base, then one a day
+            files, date = {"a.py": f"{n}"}, 1_600_000_000 + 86_400 * n
+            builder.commit(f"{name.upper()}-{n} mend part {n}", files, date=date)
+            rows.append(f"{name.upper()}-{n},Mend the {name} {n},2020-09-{n + 1:02}")
     (tmp_path / "evaluation" / "tickets.csv").write_text("\n".join(rows) + "\n")
     lab.write(TICKETS)
     lab.write_arm("def answer(query):\n    return {'items': ['hall']}\n")
     lab.freeze()
     open_part(lab, is_task_level=True)
-    text = lab.config.read_text().replace('tickets = "tickets.csv"\n', "")
-    lab.config.write_text(text)
+    edit(lab, 'tickets = "tickets.csv"\n', "")
     with pytest.raises(LockError, match=r"were read .* sealed_after = 2026-08-01"):
         lab.freeze(force=True)
 
@@ -385,28 +381,14 @@ adapter = "arm.py"
 """
 
 
-def build_ticket_repository(path: Path, name: str) -> None:
-    """One commit before the base, then one a day for each of eight tickets."""
-    subprocess.run(["git", "init", "-q", "--bare", "-b", "main", path], check=True)
-    stream = ""
-    for number in range(9):
-        message = f"{name.upper()}-{number} mend part {number}" if number else "start"
-        stamp = f"Ada <ada@example.org> {1_600_000_000 + 86_400 * number} +0000"
-        stream += f"commit refs/heads/main\ncommitter {stamp}\ndata {len(message)}\n{message}\n"
-        stream += f"M 100644 inline a.py\ndata 2\n{number}\n\n"
-    subprocess.run(["git", "fast-import", "--quiet"], cwd=path, input=stream.encode(), check=True)
-
-
 def test_open_sealed_task_level_twice_remembers_what_was_read_first(lab: EvaluationLab) -> None:
     """Later tasks may be sealed and read too; the first ones are dev all the same."""
-    text = lab.config.read_text()
-    lab.config.write_text(text.replace("[measure]", "[holdout]\nopenings = 2\n\n[measure]"))
+    edit(lab, "[measure]", "[holdout]\nopenings = 2\n\n[measure]")
     lab.freeze(force=True)
     open_part(lab, is_task_level=True)
     first = read_lock(lab.files)["holdout"]["demoted"]["tasks"]
     grow_garden(lab.root / "garden", 24, 30)
-    later = lab.config.read_text().replace("sealed_fraction = 0.5", "sealed_after = 2020-10-07")
-    lab.config.write_text(later)
+    edit(lab, "sealed_fraction = 0.5", "sealed_after = 2020-10-07")
     lab.freeze(force=True)
     open_part(lab, is_task_level=True)
     both = read_lock(lab.files)["holdout"]["demoted"]["tasks"]
@@ -429,9 +411,8 @@ def test_open_sealed_tool_that_quotes_questions_is_kept_quiet(tmp_path: Path) ->
     assert opened.opening.result is None
     assert opened.exit_code == 5
     told = json.dumps(opened.opening.to_values())
-    everything = b"".join(data for _, data in read_everything(lab.root))
     assert not any(word in told for word in SEALED)
-    assert not any(f"Water the {word} twice".encode() in everything for word in SEALED)
+    assert sealed_files(lab.root) == []
 
 
 @pytest.mark.parametrize(
@@ -446,20 +427,15 @@ def test_open_sealed_that_ends_half_way_is_written_down_without_what_was_said(
 ) -> None:
     """Questions were asked, so the attempt is in the ledger; it uses no opening up."""
 
-    def fail(
-        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
-    ) -> BuiltReport:
-        started = start_run(evaluation, request, point=None)
-        guard(started)
+    def fail(started: StartedRun) -> None:
         question = started.run.arms[0].asks[0].question
         session = started.run.arms[0].open_session(0)
         session.ask(question)
         session.close()
-        started.abandon()
         raise error(*([f"the tool said: {question.query}"] if message else []))
 
     with pytest.raises(error, match=message) as caught:
-        open_part(lab, by=fail)
+        open_part(lab, by=evaluate_after(fail))
     assert "Water" not in str(caught.value)
     ledger = read_ledger(lab.files, read_lock(lab.files))
     assert [found.status for found in ledger] == [status]
@@ -472,23 +448,14 @@ def test_open_sealed_that_lost_a_race_tells_nothing(lab: EvaluationLab) -> None:
     late = prepare_opening(lab.config, request, scratch=lab.scratch)
     open_part(lab)
     with pytest.raises(LedgerError, match="got another line while this opening ran"):
-        open_sealed(late, request, evaluate)
+        open_sealed(late, request, EVALUATE)
     assert len(read_ledger(lab.files, read_lock(lab.files))) == 1
-
-
-def test_open_sealed_sweeps_what_a_killed_opening_left(lab: EvaluationLab) -> None:
-    """A program that was killed cannot remove its private warehouse; the next opening does."""
-    left = lab.scratch / "holdout" / "opening-dead"
-    (left / "captures").mkdir(parents=True)
-    (left / "captures" / "x.json").write_text("Water the nutmeg")
-    open_part(lab)
-    assert not left.exists()
 
 
 def test_prepare_opening_without_split_says_how_to_seal(tmp_path: Path) -> None:
     """Nothing is sealed unless it is asked for."""
     lab = make_holdout_lab(tmp_path)
-    lab.config.write_text(lab.config.read_text().replace("[split]\nsealed_fraction = 0.5\n", ""))
+    edit(lab, "[split]\nsealed_fraction = 0.5\n", "")
     lab.freeze()
     with pytest.raises(UsageError, match=r"add \[split\]"):
         open_part(lab)
@@ -499,7 +466,7 @@ def test_prepare_opening_with_another_hash_in_the_lock_runs_nothing(lab: Evaluat
     lock = read_lock(lab.files)
     lock["sealed"]["digest"] = "sha256:" + "0" * 64
     lab.files.lock.write_bytes(lock_to_bytes(lock))
-    with pytest.raises(LockError, match="sha256:0000"):
+    with pytest.raises(LockError, match="another one: the lock says sha256:0000"):
         open_part(lab)
     assert not lab.files.ledger.exists()
 
@@ -517,16 +484,10 @@ def test_open_sealed_that_is_stopped_is_written_down_and_uses_nothing_up(
 ) -> None:
     """Ctrl-C lands what finished in the private warehouse, and then nothing is told of it."""
 
-    def stop(
-        evaluation: Evaluation, request: RunRequest, guard: Callable[[StartedRun], None]
-    ) -> BuiltReport:
-        started = start_run(evaluation, request, point=None)
-        guard(started)
+    def stop_early(started: StartedRun) -> None:
         started.run.on_progress = lambda _: started.run.stop()
-        execute_locally(started, concurrency=1)
-        return finish_run(started)
 
-    opened = open_part(lab, by=stop)
+    opened = open_part(lab, by=evaluate_after(stop_early))
     assert (opened.exit_code, opened.opening.status) == (130, "interrupted")
     assert opened.opening.result is None
     assert open_part(lab).opening.status == "opened"
@@ -555,8 +516,7 @@ def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Pat
     )
     lab.write_arm(f"from pathlib import Path\ndef answer(query):\n{slow}    return {{'items': []}}")
     mark = tmp_path / "mark"
-    text = lab.config.read_text()
-    lab.config.write_text(f'{text}set_env = {{ MARK = "{mark}" }}\nsandbox = false\n')
+    lab.write(f'{lab.config.read_text()}set_env = {{ MARK = "{mark}" }}\nsandbox = false\n')
     lab.freeze()
     program = subprocess.Popen(
         [sys.executable, "-c", KILLED, str(tmp_path)],
@@ -584,12 +544,8 @@ def test_open_sealed_after_kill_9_leaves_nothing_once_opened_again(tmp_path: Pat
     with hold_ledger(lab.files, lab.scratch) as killed:
         assert killed is None
     assert not list(lab.scratch.rglob("seen.txt"))
-    left = [
-        path
-        for path, data in read_everything(lab.scratch)
-        if any(f"Water the {word}".encode() in data for word in SEALED)
-    ]
-    assert left == []
+    assert not list((lab.scratch / "holdout").glob("opening-*/"))
+    assert sealed_files(lab.scratch) == []
 
 
 def test_guarded_run_asks_through_watched_sessions_alone(lab: EvaluationLab) -> None:

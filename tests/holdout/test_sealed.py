@@ -10,8 +10,9 @@ from typing import Any
 
 import pytest
 
-from coldrun.tasks.config import Config, load_config
+from coldrun.tasks.config import load_config
 from coldrun.tasks.freeze.lock import panel_from_bytes, read_lock
+from coldrun.tasks.holdout import sealed_file
 from coldrun.tasks.holdout.sealed_file import (
     SealedPart,
     find_key,
@@ -22,19 +23,13 @@ from coldrun.tasks.holdout.sealed_file import (
 )
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import LockError, UsageError
-from coldrun.tasks.lib.records import MinedPanel
-from coldrun.tasks.mine.mine_panel import mine_panel
 from tests.evaluations import EvaluationLab
 from tests.holdouts import WORDS, grow_garden, make_holdout_lab
 
 
 def read_back(lab: EvaluationLab, lock: dict[str, Any] | None = None) -> SealedPart:
     config = load_config(lab.config)
-
-    def mine(found: Config) -> MinedPanel:
-        return mine_panel(found.panel, config_dir=lab.config.parent, scratch=lab.scratch)
-
-    return read_sealed(lab.files, lock or read_lock(lab.files), config, mine=mine)
+    return read_sealed(lab.files, lock or read_lock(lab.files), config, scratch=lab.scratch)
 
 
 def test_freeze_with_split_keeps_sealed_tasks_out_of_every_readable_file(
@@ -82,7 +77,7 @@ def test_freeze_again_without_sealed_file_restores_it_under_the_same_key(
     assert lab.freeze() == "restored"
     assert lab.files.lock.read_bytes() == lock
     assert key_path(read_lock(lab.files)["sealed"]["digest"]).read_bytes() == key
-    assert read_back(lab).how == "decrypted"
+    assert read_back(lab).note is None
 
 
 def test_key_file_is_private_and_outside_the_repository(lab: EvaluationLab) -> None:
@@ -108,7 +103,7 @@ def test_key_inside_the_repository_is_refused(
 def test_read_sealed_with_key_decrypts_the_newer_half(lab: EvaluationLab) -> None:
     """The bytes are those that the lock has the hash of."""
     part = read_back(lab)
-    assert part.how == "decrypted"
+    assert part.note is None
     queries = {task.query for task in part.tasks}
     assert queries == {f"Water the {word} twice a day" for word in WORDS[12:24]}
 
@@ -121,7 +116,7 @@ def test_read_sealed_with_key_in_the_environment_writes_no_key_file(
     lab = make_holdout_lab(tmp_path)
     lab.freeze()
     assert not (tmp_path / "config-home").exists()
-    assert read_back(lab).how == "decrypted"
+    assert read_back(lab).note is None
 
 
 def test_read_sealed_without_key_mines_the_same_tasks_again(lab: EvaluationLab) -> None:
@@ -130,7 +125,7 @@ def test_read_sealed_without_key_mines_the_same_tasks_again(lab: EvaluationLab) 
     key_path(digest).unlink()
     grow_garden(lab.root / "garden", 24, 25)
     part = read_back(lab)
-    assert part.how == "mined again"
+    assert part.note is not None
     assert digest_bytes(part.data) == digest
 
 
@@ -138,10 +133,7 @@ def test_read_sealed_without_key_mines_the_same_tasks_again(lab: EvaluationLab) 
 def test_unseal_changed_file_is_refused_and_mined_again(lab: EvaluationLab, place: str) -> None:
     """The cipher is authenticated: one changed digit is noticed."""
     values = json.loads(lab.files.sealed.read_bytes())
-    first = values[place][0]
-    values[place] = ("A" if first != "A" else "B") + values[place][1:]
-    if place == "nonce":
-        values[place] = ("0" if first != "0" else "1") + values[place][1:]
+    values[place] = ("0" if values[place][0] != "0" else "1") + values[place][1:]
     changed = json.dumps(values).encode()
     digest = read_lock(lab.files)["sealed"]["digest"]
     found = find_key(digest)
@@ -149,7 +141,7 @@ def test_unseal_changed_file_is_refused_and_mined_again(lab: EvaluationLab, plac
     with pytest.raises(LockError, match="does not fit"):
         unseal(changed, found.key, digest=digest)
     lab.files.sealed.write_bytes(changed)
-    assert read_back(lab).how == "mined again"
+    assert read_back(lab).note is not None
 
 
 def test_unseal_file_of_another_panel_is_refused() -> None:
@@ -159,21 +151,16 @@ def test_unseal_file_of_another_panel_is_refused() -> None:
         unseal(seal(b"one\n", key), key, digest=digest_bytes(b"two\n"))
 
 
-def test_read_sealed_changed_history_names_both_hashes(lab: EvaluationLab) -> None:
-    """Without the key, another history cannot pass for the sealed part."""
-    lock = read_lock(lab.files)
-    lock["sealed"]["digest"] = "sha256:" + "0" * 64
-    with pytest.raises(LockError, match="another one: the lock says sha256:0000"):
-        read_back(lab, lock)
-
-
-def test_read_sealed_by_another_miner_asks_for_the_key(lab: EvaluationLab) -> None:
+def test_read_sealed_by_another_miner_asks_for_the_key(
+    lab: EvaluationLab, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Another miner may find other tasks; it says so instead of a mere difference."""
+    monkeypatch.setattr(sealed_file, "mine_panel", lambda *_, **__: pytest.fail("mined"))
     lock = read_lock(lab.files)
     key_path(lock["sealed"]["digest"]).unlink()
     lock["sealed"]["miner"] = "0"
     with pytest.raises(LockError, match="miner version 0 sealed it"):
-        read_sealed(lab.files, lock, load_config(lab.config), mine=lambda _: pytest.fail("mined"))
+        read_back(lab, lock)
 
 
 def test_freeze_panel_too_small_warns_for_both_parts(tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ def small(tmp_path: Path) -> SmallHistory:
     small.add(SUBJECT, range(8))
     small.add(SUBJECT, range(20))
     pace(small, 0.5)
-    return small.freeze()
+    small.freeze()
+    return small
 
 
 def pace(small: SmallHistory, seconds: float) -> None:
