@@ -11,6 +11,7 @@ from typing import Any, Final
 import click
 
 from coldrun.cli.streams import outlive_readers
+from coldrun.tasks.lib.concealment import keep_url_secret
 
 UNEXPECTED = 70
 
@@ -51,6 +52,8 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Call the command line, whoever reads what it writes."""
         outlive_readers()
+        for word in sys.argv:
+            keep_url_secret(word)
         try:
             return super().main(*args, **kwargs)
         except SystemExit as end:
@@ -116,6 +119,7 @@ def _write_down(error: BaseException) -> Path | None:
     import traceback
 
     from coldrun.flows.prefect_server import state_folder
+    from coldrun.tasks.lib.concealment import conceal
 
     now = dt.datetime.now(dt.UTC)
     text = "".join(traceback.format_exception(error))
@@ -125,7 +129,7 @@ def _write_down(error: BaseException) -> Path | None:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with os.fdopen(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as out:
-                out.write((head + text).encode("utf-8", "backslashreplace").decode())
+                out.write(conceal(head + text).encode("utf-8", "backslashreplace").decode())
         except OSError:
             continue
         return file

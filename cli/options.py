@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 from click.core import ParameterSource
 
+from coldrun.tasks.lib.concealment import conceal, without_credentials
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.plain_text import plain_text
 
@@ -238,6 +239,7 @@ class Outputs:
 
 def write_output(name: str | None, text: str) -> None:
     """Write one form of a report, where it has a name; `-` is stdout."""
+    text = conceal(text)
     if name == "-":
         click.echo(text)
     elif name is not None:
@@ -259,7 +261,9 @@ def announce_clone(source: str | None, scratch: Path) -> None:
     from coldrun.tasks.lib.git.clone import must_clone
 
     if source is not None and must_clone(source, scratch):
-        click.echo(f"cloning {source} into {scratch / 'clones'} (once)", err=True)
+        click.echo(
+            f"cloning {without_credentials(source)} into {scratch / 'clones'} (once)", err=True
+        )
 
 
 def given_words(*names: str) -> list[str]:

@@ -18,6 +18,7 @@ from coldrun.cli.options import (
     given_words,
     run_options,
 )
+from coldrun.tasks.lib.concealment import without_credentials
 
 if TYPE_CHECKING:
     from coldrun.tasks.judge.build_report import BuiltReport
@@ -147,7 +148,9 @@ def command(
     )
     tip = repository.resolve(head)
     base = pick_base(repository, head, draft.panel, wanted=POOL * tasks)
-    text = CONFIG.format(repo=toml_value(place), base=base.commit, head=tip.commit, size=tasks)
+    text = CONFIG.format(
+        repo=toml_value(without_credentials(place)), base=base.commit, head=tip.commit, size=tasks
+    )
     text += arms_text(arms)
     folder = scratch / "try" / hashlib.sha256(text.encode()).hexdigest()[:16]
     name = Path(source.rstrip("/")).name.removesuffix(".git") or "try"

@@ -10,6 +10,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from coldrun.tasks.lib.concealment import conceal_values
 from coldrun.tasks.lib.errors import StorageError
 from coldrun.warehouse.schemas import TABLES
 
@@ -53,7 +54,7 @@ def write_rows(root: Path, table: str, run_id: str, rows: Iterable[Mapping[str, 
     columns: dict[str, list[Any]] = {name: [] for name in schema.names}
     for row in rows:
         for name, values in columns.items():
-            values.append(row.get(name))
+            values.append(conceal_values(row.get(name)))
     arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
     path = root / table / f"{run_id}.parquet"
     try:

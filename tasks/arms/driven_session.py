@@ -22,6 +22,7 @@ from coldrun.tasks.arms.parse import parse_answer
 from coldrun.tasks.arms.templates import question_values
 from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace, open_workspace
 from coldrun.tasks.config import ProcessArm
+from coldrun.tasks.lib.concealment import conceal
 from coldrun.tasks.lib.errors import InvalidRunError, UsageError
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import Attempt, Question, Reply, SessionEnd, SessionStart
@@ -169,7 +170,7 @@ class DrivenSession:
         return replace(
             reply,
             status="infra",
-            reason=self.driver.conceal(reason),
+            reason=conceal(reason),
             stderr=self.workspace.read_log(since=log_start),
             degraded=reply.degraded or self._degraded,
         )

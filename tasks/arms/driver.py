@@ -83,10 +83,6 @@ class Driver(Generic[Arm]):
         """What the report should say about the session, once it is over."""
         return []
 
-    def conceal(self, text: str) -> str:
-        """A text without the secrets that were sent along."""
-        return text
-
     def hold(self, running: Killable) -> None:
         """Let `kill` end this as well, at once in a session that was aborted."""
         with self._lock:

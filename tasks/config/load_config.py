@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 from coldrun.tasks.config.arm_config import ArmConfig, find_kind
 from coldrun.tasks.config.evaluation_config import Config, PricesConfig, PriceSnapshot
 from coldrun.tasks.lib.canonical import digest_bytes
+from coldrun.tasks.lib.concealment import keep_url_secret, keep_variables_secret
 from coldrun.tasks.lib.errors import ConfigError
 
 
@@ -69,9 +70,15 @@ def _parse_toml(data: bytes, path: Path) -> dict[str, Any]:
 def parse_config(data: dict[str, Any], *, source: str = "the configuration") -> Config:
     """Check configuration data. Raises ConfigError as `load_config` does."""
     try:
-        return Config.model_validate(data)
+        config = Config.model_validate(data)
     except ValidationError as error:
         raise ConfigError(f"{source}: {'; '.join(_describe_errors(error, Config, data))}") from None
+    keep_variables_secret(name for arm in config.arm for name in getattr(arm, "env", ()))
+    keep_url_secret(config.panel.repo or "")
+    if config.product is not None:
+        keep_variables_secret(config.product.setup_env)
+        keep_url_secret(config.product.repo)
+    return config
 
 
 def _describe_errors(

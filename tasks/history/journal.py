@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.concealment import conceal_values
 from coldrun.tasks.lib.errors import StorageError, UsageError
 from coldrun.tasks.lib.machine.files import write_whole
 from coldrun.tasks.lib.safe_json import BadJsonError, load_record
@@ -82,7 +83,7 @@ class Journal:
             "request": dict(self.request),
             "entries": [asdict(entry) for entry in self.entries],
         }
-        write_whole(self.path, canonical_json(values))
+        write_whole(self.path, canonical_json(conceal_values(values)))
 
 
 @contextmanager

@@ -8,7 +8,6 @@ its warnings name files and its reasons quote tools.
 from __future__ import annotations
 
 import datetime as dt
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -56,7 +55,6 @@ from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 from coldrun.warehouse.reader import connect, select_rows
 
-CREDENTIALS = re.compile(r"(://)[^/@]*@")
 """What a ledger, which is committed, must not keep of a repository's address."""
 
 NO_EVIDENCE = ("invalid", "incomplete")
@@ -351,8 +349,6 @@ def _finish(
 ) -> tuple[Opening, int]:
     report = built.report
     point = None if report.point is None else report.point.model_dump(mode="json")
-    if point is not None:
-        point["repo"] = CREDENTIALS.sub(r"\1", point["repo"])
     status: Status = "opened"
     result: dict[str, Any] | None = None
     exit_code = report.exit_code

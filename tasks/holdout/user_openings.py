@@ -91,4 +91,9 @@ def _secret() -> bytes:
         pass
     except OSError as error:
         raise StorageError(f"cannot write {place}: {error.strerror}") from None
-    return bytes.fromhex(place.read_text())
+    try:
+        return bytes.fromhex(place.read_text("ascii"))
+    except ValueError:
+        raise LedgerError(
+            f"{place} is damaged; without it no opening counts by task, so restore it from a backup"
+        ) from None

@@ -12,6 +12,10 @@ ColdrunError                  (anything else is an unexpected error, 70)
 └── StorageError          2   a disk that is full, read-only or locked
 """
 
+from __future__ import annotations
+
+from coldrun.tasks.lib.concealment import conceal
+
 
 class ColdrunError(Exception):
     """Base of every error that coldrun reports in one line.
@@ -20,6 +24,9 @@ class ColdrunError(Exception):
     """
 
     exit_code = 2
+
+    def __init__(self, message: str) -> None:
+        super().__init__(conceal(message))
 
 
 class UsageError(ColdrunError):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from coldrun.tasks.lib.concealment import conceal
+
 _CONTROL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
@@ -12,11 +14,11 @@ _CONTROL = re.compile(
 
 
 def plain_text(text: str) -> str:
-    """`text` with control characters written as escapes, so that it can rewrite nothing shown.
+    """`text` as it is shown: without secrets, and with control characters written as escapes.
 
     Line feeds and tabs stay; lone surrogates, which no output takes, become escapes too.
     """
-    return _CONTROL.sub(lambda found: _escape(found[0]), text)
+    return _CONTROL.sub(lambda found: _escape(found[0]), conceal(text))
 
 
 def one_line(text: str) -> str:

@@ -26,6 +26,7 @@ from typing import Any
 
 from coldrun.tasks.config import ProductConfig
 from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.concealment import without_credentials
 from coldrun.tasks.lib.errors import ConfigError, PointError, RepositoryError, StorageError
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.machine.file_locks import hold_lock
@@ -121,7 +122,7 @@ def prepare_point(
             source = _find_source(product, wanted, config_dir, Path(folder) / "objects.git")
             is_sandboxed = unsandboxed_reason(choice) is None
             identity = {
-                "repo": source.repo,
+                "repo": without_credentials(source.repo),
                 "commit": source.commit,
                 "tree": source.tree if source.is_dirty else None,
                 "setup": digest_setup(product, config_dir=config_dir, is_sandboxed=is_sandboxed),
@@ -235,7 +236,7 @@ def _make(making: _Making, source: _Source, place: _Place) -> dict[str, Any]:
 
 def _point(source: _Source, place: _Place, stamp: Mapping[str, Any]) -> Point:
     return Point(
-        repo=source.repo,
+        repo=without_credentials(source.repo),
         directory=place.checkout,
         commit=source.commit,
         tree=stamp["tree"],

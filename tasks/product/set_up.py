@@ -14,6 +14,7 @@ from typing import Any
 
 from coldrun.tasks.config import ProductConfig
 from coldrun.tasks.lib.canonical import canonical_json
+from coldrun.tasks.lib.concealment import conceal_file
 from coldrun.tasks.lib.errors import ConfigError, PointError
 from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group, start_process
 from coldrun.tasks.lib.machine.files import digest_path, session_search_path
@@ -93,6 +94,7 @@ def set_up(
             caches = checkout.parent.parent.parent / "caches"
             argv = _in_sandbox(product.setup, checkout, environment, caches, Path(home), mounts)
             failure = _run(product, argv, checkout, log, environment)
+    conceal_file(log)
     if failure is not None:
         raise PointError(
             f"the set-up `{' '.join(product.setup)}` of {product.repo} at {commit} failed: "

@@ -23,9 +23,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import AfterValidator
 
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
+from coldrun.tasks.lib.concealment import conceal, conceal_values
 from coldrun.tasks.lib.errors import EditedError, StorageError, UsageError
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, Reply, Role, SessionRecord
 from coldrun.tasks.lib.safe_json import (
@@ -34,7 +37,7 @@ from coldrun.tasks.lib.safe_json import (
     load_record,
     to_record,
 )
-from coldrun.tasks.lib.table_record import Int32, Moment, from_row, to_row
+from coldrun.tasks.lib.table_record import Int32, Moment, from_row, storages, to_row
 from coldrun.warehouse.damage import warn_of_damage
 
 Value = TypeVar("Value")
@@ -87,6 +90,25 @@ class Capture:
 
     def _identity(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in DETAIL_OF}
+
+
+_CELLS: Mapping[str, Any] = {
+    **dict.fromkeys(("text", "large_text"), str | None),
+    "bool": bool | None,
+    "int": int | None,
+    "int32": int | None,
+    "float": float | None,
+    "texts": list[str] | None,
+    "map": list[tuple[str, str]] | None,
+}
+
+
+def _check_cells(row: dict[str, Any]) -> dict[str, Any]:
+    found = storages(SessionRecord)
+    return {name: to_record(row.get(name), _CELLS[storage]) for name, storage in found.items()}
+
+
+_SessionRow = Annotated[dict[str, Any], AfterValidator(_check_cells)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +204,9 @@ class CaptureStore:
 
     def put_session(self, session: SessionRecord) -> None:
         """Write how one session went (again at its end, with what it left)."""
-        self.write(f"session-{session.session_id}.json", canonical_json(to_row(session)))
+        self.write(
+            f"session-{session.session_id}.json", canonical_json(conceal_values(to_row(session)))
+        )
 
     def read_captures(self) -> dict[str, Capture]:
         """All captures by key. An answer goes before failures, a later failure before earlier.
@@ -209,7 +233,7 @@ class CaptureStore:
 
     def read_sessions(self) -> list[dict[str, Any]]:
         """The rows of all sessions, in order of their ids; damaged files are left out, and told."""
-        return list(self._read_whole("session-*.json", dict[str, Any]))
+        return list(self._read_whole("session-*.json", _SessionRow))
 
     def write_shards(self, shards: Sequence[Mapping[str, Any]]) -> None:
         """Record the questions of each shard; a later plan of the run replaces them."""
@@ -228,7 +252,7 @@ class CaptureStore:
 
     def put_invalid(self, reason: str) -> None:
         """Write down a reason that makes the run invalid, once."""
-        data = canonical_json(reason)
+        data = canonical_json(conceal(reason))
         self.write(f"invalid-{digest_bytes(data)[-16:]}.json", data)
 
     def read_invalid(self) -> list[str]:

@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 
 from coldrun.tasks.arms.base import Session
 from coldrun.tasks.lib.canonical import digest_json
+from coldrun.tasks.lib.concealment import conceal, conceal_values
 from coldrun.tasks.lib.errors import ColdrunError, InvalidRunError
 from coldrun.tasks.lib.plain_text import cut_text, one_line, without_surrogates
 from coldrun.tasks.lib.records import Attempt, Question, Reply, Role, SessionEnd, SessionRecord
@@ -404,11 +405,12 @@ def _ask_safely(session: Session, question: Question) -> Reply:
     """
     try:
         reply = session.ask(question)
-        return _REPLY.validate_python(without_surrogates(_REPLY.dump_python(reply, mode="json")))
+        values = without_surrogates(_REPLY.dump_python(reply, mode="json"))
+        return _REPLY.validate_python(conceal_values(values))
     except ColdrunError:
         raise
     except Exception as error:  # noqa: BLE001 - a reply may hold anything
-        reason = f"its answer cannot be read ({type(error).__name__}: {error})"
+        reason = conceal(f"its answer cannot be read ({type(error).__name__}: {error})")
         return Reply(status="infra", reason=cut_text(one_line(reason), MOST_REASON))
 
 

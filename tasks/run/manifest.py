@@ -10,6 +10,7 @@ from typing import Any
 
 from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.freeze.lock import FrozenPanel
+from coldrun.tasks.lib.concealment import conceal_values
 from coldrun.tasks.lib.errors import ConfigError, StorageError
 from coldrun.tasks.lib.plain_text import cut_text, one_line
 from coldrun.tasks.lib.records import Point
@@ -46,8 +47,8 @@ class Manifest:
     doubted: list[str] = field(default_factory=list)
 
     def to_values(self) -> dict[str, Any]:
-        """The manifest as JSON values."""
-        return {
+        """The manifest as JSON values, without secrets."""
+        values = {
             "schema": MANIFEST_SCHEMA,
             "run_id": self.run_id,
             "name": self.name,
@@ -66,6 +67,8 @@ class Manifest:
             "knock_outs": self.knock_outs,
             "doubted": self.doubted,
         }
+        kept: dict[str, Any] = conceal_values(values)
+        return kept
 
 
 def manifest_from_values(values: dict[str, Any]) -> Manifest:

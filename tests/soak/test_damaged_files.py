@@ -56,7 +56,7 @@ def make_world(root: Path) -> None:
     small.add("first", [1, 2])
     small.add("second", [1, 2, 3])
     small.freeze()
-    small.conduct(small.request("backfill"))
+    small.conduct("backfill")
     toy = lab_of(root, "toy")
     toy.prepare(4)
     toy.run()

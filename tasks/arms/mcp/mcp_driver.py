@@ -29,6 +29,7 @@ from coldrun.tasks.arms.service.own_server import start_server
 from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_values
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
+from coldrun.tasks.lib.concealment import conceal
 from coldrun.tasks.lib.records import Question, Reply, SessionStart
 
 SAID_LENGTH = 300
@@ -102,7 +103,7 @@ class McpDriver(Driver[McpArm]):
                 raise StartError(
                     f"{call.tool!r} did not return within {call.timeout_seconds:g} s"
                 ) from None
-            said = self.conceal(_result_text(result))
+            said = conceal(_result_text(result))
             if self._is_ready(call, result, said):
                 return
             if time.monotonic() + call.every_seconds >= deadline:
@@ -142,7 +143,7 @@ class McpDriver(Driver[McpArm]):
             self.is_broken = isinstance(error, ServerTimeoutError) or not server.is_alive
             return Reply(status="infra", reason=str(error))
         seconds = time.monotonic() - began
-        raw = self.conceal(result.model_dump_json(by_alias=True, exclude_none=True))
+        raw = conceal(result.model_dump_json(by_alias=True, exclude_none=True))
         events = (describe_call(tool, arguments, raw),)
         if result.isError:
             reason = f"the tool reports an error: {shorten(_result_text(result), SAID_LENGTH)}"
@@ -167,10 +168,6 @@ class McpDriver(Driver[McpArm]):
             return []
         lines, are = ("line", "is") if self._stray_lines == 1 else ("lines", "are")
         return [f"wrote {self._stray_lines} {lines} to stdout that {are} no message"]
-
-    def conceal(self, text: str) -> str:
-        """A text without the secrets of the headers."""
-        return text if self._settings is None else self._settings.conceal(text)
 
 
 def _result_text(result: CallToolResult) -> str:

@@ -31,6 +31,7 @@ from coldrun.tasks.arms.service.exchange import (
 )
 from coldrun.tasks.arms.service.http_settings import HttpSettings
 from coldrun.tasks.arms.service.own_server import ListeningServer
+from coldrun.tasks.lib.concealment import conceal
 
 SESSION_HEADER = "mcp-session-id"
 
@@ -78,7 +79,7 @@ class HttpTransport:
             problems = message.errors(include_input=False, include_url=False)
             self._give_up(f"malformed output: {'; '.join(item['msg'] for item in problems[:3])}")
         elif isinstance(message, Exception):
-            self._give_up(f"malformed output: {shorten(self.settings.conceal(str(message)))}")
+            self._give_up(f"malformed output: {shorten(conceal(str(message)))}")
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:
@@ -131,7 +132,7 @@ class HttpTransport:
     def _note(self, fault: str) -> None:
         """Keep the first thing that went wrong."""
         if self._fault is None:
-            self._fault = self.settings.conceal(fault)
+            self._fault = conceal(fault)
 
     def _give_up(self, fault: str) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ import httpx
 from coldrun.tasks.arms.answer_text import shorten
 from coldrun.tasks.arms.driver import ENDED
 from coldrun.tasks.arms.service.http_settings import HttpSettings
+from coldrun.tasks.lib.concealment import conceal
 from coldrun.tasks.lib.records import Reply
 from coldrun.tasks.lib.safe_json import BadJsonError, load_json
 
@@ -57,7 +58,7 @@ class Exchanger:
                 self._running = None
             loop.run_until_complete(loop.shutdown_asyncgens())
             loop.close()
-        reason = None if posted.reason is None else self.settings.conceal(posted.reason)
+        reason = None if posted.reason is None else conceal(posted.reason)
         return replace(posted, reason=reason, seconds=time.monotonic() - began)
 
     def kill(self) -> None:
@@ -87,7 +88,7 @@ class Exchanger:
                 if response.is_success:
                     return await self._read(response)
                 # Concealed before it is shortened: half a secret is found no more.
-                said = self.settings.conceal(await _read_excerpt(response))
+                said = conceal(await _read_excerpt(response))
                 return _fail(describe_status(response, said), said or None)
         except TimeoutError:
             return _fail(f"timed out after {timeout_seconds:g} s")
@@ -104,7 +105,7 @@ class Exchanger:
             text = data.decode(response.charset_encoding or "utf-8").removeprefix("\ufeff")
         except (UnicodeDecodeError, LookupError) as error:
             return _fail(f"malformed output: the answer is not text: {error}")
-        text = self.settings.conceal(text)
+        text = conceal(text)
         if not _has_known_end(response) and not _is_json(text):
             return _fail(
                 "malformed output: an answer without a Content-Length that is not JSON either may "

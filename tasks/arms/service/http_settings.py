@@ -15,22 +15,20 @@ import httpx
 
 from coldrun.tasks.config import ServerArm
 from coldrun.tasks.config.arm_config import HEADER_VARIABLE
+from coldrun.tasks.lib.concealment import SHORTEST, keep_secret
 from coldrun.tasks.lib.errors import ConfigError
 
 USER_AGENT = "coldrun"
-SHORTEST_SECRET = 6
-"""Shorter values are words that may stand in an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HttpSettings:
-    """What requests to an endpoint are made with. `secrets` are values to keep out of records;
-    `relay` is the socket through which a server in the sandbox is reached."""
+    """What requests to an endpoint are made with; `relay` is the socket through which a server in
+    the sandbox is reached."""
 
     headers: httpx.Headers
     proxy: str | None
     certificates: ssl.SSLContext
-    secrets: tuple[str, ...]
     relay: str | None = None
 
     def transport(self) -> httpx.AsyncHTTPTransport:
@@ -43,12 +41,6 @@ class HttpSettings:
             uds=self.relay,
             limits=httpx.Limits(max_keepalive_connections=0),
         )
-
-    def conceal(self, text: str) -> str:
-        """`text` without the secrets that went out with the request, should one come back."""
-        for secret in self.secrets:
-            text = text.replace(secret, "…")
-        return text
 
 
 def require_variables(arm: ServerArm) -> None:
@@ -81,13 +73,12 @@ def read_settings(arm: ServerArm) -> HttpSettings:
                 f"arm {arm.name!r}: the header {name} has a line break or a letter that no header "
                 "can hold; look at the variable that it is filled from"
             )
-    secrets = {os.environ[name] for name in arm.header_variables}
-    kept = sorted((text for text in secrets if len(text) >= SHORTEST_SECRET), key=len, reverse=True)
+    values = (os.environ[name] for name in arm.header_variables)
+    keep_secret(value for value in values if len(value) >= SHORTEST)
     return HttpSettings(
         headers=headers,
         proxy=_choose_proxy(arm),
         certificates=_read_certificates(arm),
-        secrets=tuple(kept),
     )
 
 

@@ -9,8 +9,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from coldrun.tasks.lib.concealment import keep_url_secret, without_credentials
 from coldrun.tasks.lib.errors import RepositoryError
-from coldrun.tasks.lib.git.git_command import run_git
+from coldrun.tasks.lib.git.git_command import read_git, run_git
 from coldrun.tasks.lib.git.repository import Repository
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://|(?:[^/:@]+@)?[^/:]{2,}:(?!//)[^\\]")
@@ -52,6 +53,7 @@ def ensure_clone(
     url: str, scratch: Path, *, wanted: Sequence[str] = (), update: bool = False
 ) -> Path:
     """A bare clone of `url` below `scratch`, fetched when a `wanted` revision is not there."""
+    keep_url_secret(url)
     if not is_url(url):
         url = str(Path(url).expanduser().resolve())
     clones = scratch.resolve() / "clones"
@@ -80,6 +82,8 @@ def _clone(url: str, clones: Path, target: Path) -> None:
         )
         if status != 0:
             raise RepositoryError(_network_error("clone", url, complaint))
+        origin = ["config", "remote.origin.url", without_credentials(url)]
+        read_git(origin, directory=temporary / "bare")
         try:
             (temporary / "bare").rename(target)
         except OSError as error:
@@ -107,6 +111,7 @@ def _missing(target: Path, wanted: Sequence[str]) -> list[str]:
 
 
 def _folder_name(url: str) -> str:
+    url = without_credentials(url)
     digest = hashlib.sha256(url.encode("utf-8", "surrogateescape")).hexdigest()[:16]
     last = re.split(r"[/\\:]", url.rstrip("/").removesuffix(".git"))[-1]
     slug = re.sub(r"[^A-Za-z0-9._-]+", "-", last).strip(".-")[:40] or "repository"
@@ -114,6 +119,6 @@ def _folder_name(url: str) -> str:
 
 
 def _network_error(action: str, url: str, complaint: str) -> str:
-    shown = re.sub(r"//[^/@]*@", "//", url)
+    shown = without_credentials(url)
     reason = complaint.replace(url, shown) or "git gave no reason"
     return f"cannot {action} {shown}: {reason}; check the address and that you may read it"
