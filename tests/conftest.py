@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from coldrun.tasks.lib import concealment
 from tests.server import prefect_server
 
 __all__ = ["prefect_server"]
@@ -135,6 +136,13 @@ def _file_change(path: str | bytes, content: Content) -> bytes:
     if mode == SUBMODULE:
         return b"M %s %s %s" % (mode.encode(), os.fsencode(data), quoted)
     return b"M %s inline %s\n%s" % (mode.encode(), quoted, _data(data))
+
+
+@pytest.fixture(autouse=True)
+def no_secret_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What one test declares to be secret is a word in another."""
+    monkeypatch.setattr(concealment, "_known", set())
+    monkeypatch.setattr(concealment, "_pattern", [])
 
 
 @pytest.fixture(scope="session", autouse=True)

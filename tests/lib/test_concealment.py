@@ -8,7 +8,6 @@ import urllib.parse
 
 import pytest
 
-from coldrun.tasks.lib import concealment
 from coldrun.tasks.lib.concealment import (
     conceal,
     conceal_values,
@@ -19,12 +18,6 @@ from coldrun.tasks.lib.concealment import (
 )
 
 SECRET = 'p@ss/w"ord+é&='
-
-
-@pytest.fixture(autouse=True)
-def nothing_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(concealment, "_known", set())
-    monkeypatch.setattr(concealment, "_pattern", [])
 
 
 @pytest.mark.parametrize(
