@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -52,6 +54,7 @@ class LazyGroup(click.Group):
     def main(self, *args: Any, **kwargs: Any) -> Any:
         """Call the command line, whoever reads what it writes."""
         outlive_readers()
+        _end_as_interrupted()
         for word in sys.argv:
             keep_url_secret(word)
         try:
@@ -134,6 +137,18 @@ def _write_down(error: BaseException) -> Path | None:
             continue
         return file
     return None
+
+
+def _end_as_interrupted() -> None:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does, unless they are ignored."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is threading.main_thread():
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is signal.SIG_DFL:
+                signal.signal(number, interrupt)
 
 
 def _print_version(ctx: click.Context, _: click.Parameter, value: bool) -> None:

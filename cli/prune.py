@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from pathlib import Path
 
 import click
@@ -42,12 +43,11 @@ def command(
     touched. Refuses while a run is being written.
     """
     from coldrun.tasks.report.document import lines
-    from coldrun.tasks.run.scratch_usage import KINDS, find_prunable, prune, refuse_while_running
+    from coldrun.tasks.run.scratch_usage import KINDS, find_prunable, hold_unused, prune
 
-    if not dry_run:
-        refuse_while_running(warehouse, scratch)
-    found = find_prunable(scratch, unused_for_days=days)
-    gone = found if dry_run else prune(scratch, found, unused_for_days=days)
+    with nullcontext() if dry_run else hold_unused(warehouse, scratch):
+        found = find_prunable(scratch, unused_for_days=days)
+        gone = found if dry_run else prune(scratch, found, unused_for_days=days)
     freed = sum(entry.size_bytes for entry in gone)
     sums = []
     for kind, meaning in KINDS.items():

@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -28,7 +28,7 @@ from typing import Final, Literal
 import platformdirs
 import psutil
 
-from coldrun.flows.server_health import find_problem
+from coldrun.flows.server_health import find_network_problem, find_problem
 from coldrun.tasks.lib.concealment import keep_url_secret
 from coldrun.tasks.lib.errors import ColdrunError, StorageError, UsageError
 from coldrun.tasks.lib.safe_json import load_record
@@ -71,6 +71,7 @@ _SELDOM: Final = {
         "PAUSE_EXPIRATIONS",
         "REPOSSESSOR",
         "CLEANUP_RECONCILER",
+        "SCHEDULER_RECENT_DEPLOYMENTS",
     )
 }
 
@@ -220,7 +221,7 @@ def find_server(announce: Callable[[str], None]) -> Server | None:
     """
     if url := os.environ.get("PREFECT_API_URL"):
         keep_url_secret(url)
-        problem = find_problem(url, timeout_seconds=ANSWER_SECONDS)
+        problem = find_network_problem() or find_problem(url, timeout_seconds=ANSWER_SECONDS)
         if problem is not None:
             raise ColdrunError(
                 f"the Prefect server of PREFECT_API_URL={url} cannot be used: {problem}; start it, "
@@ -237,10 +238,14 @@ def find_server(announce: Callable[[str], None]) -> Server | None:
             f"{version('prefect')}: `coldrun server start` replaces it"
         )
         return None
+    problem = find_network_problem()
     try:
-        _await(running, announce)
+        if problem is None:
+            _await(running, announce)
     except ColdrunError as error:
-        announce(f"not used: {error}")
+        problem = str(error)
+    if problem is not None:
+        announce(f"the Prefect server is not used: {problem}")
         return None
     server = Server(running.api_url, "running", running.auth)
     announce(f"Prefect server: {server.ui_url}")
@@ -292,7 +297,13 @@ def use_server(server: Server, *, verbose: bool) -> Iterator[Server]:
             variables["PREFECT_API_AUTH_STRING"] = server.auth
         if server.kind != "given":
             variables |= _without_proxy()
-        with _environment(variables):
+        kept = ("PREFECT_API_", "PREFECT_CLIENT_") if server.kind == "given" else ()
+        foreign: dict[str, str | None] = {
+            name: None
+            for name in os.environ
+            if name.startswith("PREFECT") and not name.startswith(tuple(kept))
+        }
+        with _environment(foreign | variables):
             _refresh_prefect()
             yield server
 
@@ -448,18 +459,22 @@ def _last_words(log: Path | None) -> str:
 
 
 @contextlib.contextmanager
-def _environment(variables: dict[str, str]) -> Iterator[None]:
-    """Set variables, and give them back their values at the end."""
+def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables, or unset those that are None, and give them back their values at the end."""
     before = {name: os.environ.get(name) for name in variables}
-    os.environ.update(variables)
+    _set_environment(variables)
     try:
         yield
     finally:
-        for name, value in before.items():
-            if value is None:
-                os.environ.pop(name, None)
-            else:
-                os.environ[name] = value
+        _set_environment(before)
+
+
+def _set_environment(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
 
 
 def _without_proxy() -> dict[str, str]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import urllib.parse
+
+_DECIDES_NETWORK = re.compile(r"(?i)(https?|all)_proxy|SSL_CERT_(FILE|DIR)")
 
 
 def find_problem(api_url: str, *, timeout_seconds: float, auth: str | None = None) -> str | None:
@@ -40,6 +43,18 @@ def find_problem(api_url: str, *, timeout_seconds: float, auth: str | None = Non
         return f"it answers HTTP {answer.status_code}"
     is_prefect = answer.content[:200].strip() == b"true"
     return None if is_prefect else "what answers there is not Prefect's API"
+
+
+def find_network_problem() -> str | None:
+    """What in the environment keeps any HTTP client from being made: proxies, certificates."""
+    import httpx
+
+    try:
+        httpx.Client().close()
+    except Exception as error:  # noqa: BLE001 - whatever a library says of a variable
+        names = [name for name in os.environ if _DECIDES_NETWORK.fullmatch(name)]
+        return f"{', '.join(sorted(names))} cannot be used: {error}"
+    return None
 
 
 def _verify() -> ssl.SSLContext | bool:

@@ -129,7 +129,7 @@ class DrivenSession:
             raise InvalidRunError(f"{reason} (arm {self.arm.name!r})")
         if failure is not None:
             return self._infra(Reply(status="infra"), failure, log_start=0), None
-        log_start = self.workspace.log_size()
+        log_start = self.workspace.output.size()
         began = time.monotonic()
         reply = self.driver.ask(question, earlier)
         reply = replace(
@@ -171,7 +171,7 @@ class DrivenSession:
             reply,
             status="infra",
             reason=conceal(reason),
-            stderr=self.workspace.read_log(since=log_start),
+            stderr=self.workspace.output.read(since=log_start),
             degraded=reply.degraded or self._degraded,
         )
 
@@ -193,7 +193,7 @@ class DrivenSession:
         began = time.monotonic()
         self._starts += 1
         self._failure = None
-        log_start = self.workspace.log_size()
+        log_start = self.workspace.output.size()
         start = SessionStart()
         try:
             start = self.driver.start()
@@ -201,7 +201,7 @@ class DrivenSession:
             self._is_up = True
             self._degraded = start.degraded
         except StartError as error:
-            said = self.workspace.read_log(since=log_start) or ""
+            said = self.workspace.output.read(since=log_start) or ""
             self._failure = f"the session did not start: {error}{self._explain(said)}"
             self._failed_starts += 1
             self.driver.end()

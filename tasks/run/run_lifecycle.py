@@ -14,6 +14,7 @@ from typing import Literal
 from coldrun.tasks.arms.service.http_settings import require_variables
 from coldrun.tasks.config import ServerArm
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.machine.file_locks import IN_USE, take_lock
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.product.point_use import hold_point
 from coldrun.tasks.run.capture import Capture, CaptureStore, hold_run, open_store
@@ -145,6 +146,7 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
         else request.run_id or new_run_id(now)
     )
     with ExitStack() as stack:
+        stack.callback(take_lock(evaluation.scratch / IN_USE, is_shared=True).release)
         stack.enter_context(hold_point(point))
         stack.enter_context(hold_run(request.warehouse, run_id))
         store = open_store(request.warehouse, run_id)

@@ -1,7 +1,7 @@
 """What the scratch folder holds that can be made again: how much, how old, and its removal.
 
-The warehouse is never looked at but for one question: whether a run is being written, whose
-clones, corpora and caches must stay.
+The warehouse is never looked at. Runs of any warehouse hold a lock in the scratch folder while they
+are written, because their clones, corpora and caches must stay.
 """
 
 from __future__ import annotations
@@ -10,13 +10,14 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.arms.workspace.isolation import prune_sessions
 from coldrun.tasks.lib.errors import UsageError
-from coldrun.tasks.lib.machine.file_locks import try_lock
+from coldrun.tasks.lib.machine.file_locks import IN_USE, try_lock
 from coldrun.tasks.lib.machine.files import remove_folder
 from coldrun.tasks.product.points import prune_points
 
@@ -84,8 +85,9 @@ def prune(scratch: Path, found: list[Prunable], *, unused_for_days: float) -> li
     return [entry for entry in found if not os.path.lexists(scratch / entry.path)]
 
 
-def refuse_while_running(warehouse: Path, scratch: Path) -> None:
-    """Refuse to prune below a run that is being written.
+@contextmanager
+def hold_unused(warehouse: Path, scratch: Path) -> Iterator[None]:
+    """Keep runs from starting below a block that prunes, whichever warehouse they write.
 
     Raises:
         UsageError: A run is under way, or the warehouse lies where things are pruned.
@@ -96,13 +98,15 @@ def refuse_while_running(warehouse: Path, scratch: Path) -> None:
                 f"the warehouse {warehouse} lies in the scratch folder's {kind}, where things are "
                 "removed; move it, or name another scratch folder with --scratch"
             )
-    for path in sorted((warehouse / "locks").glob("*.lock")):
-        lock = try_lock(path)
-        if lock is None:
-            raise UsageError(
-                f"run {path.stem} is being written and needs its clones and caches; wait for it "
-                "or stop it"
-            )
+    lock = try_lock(scratch / IN_USE)
+    if lock is None:
+        raise UsageError(
+            f"a run is being written and needs its clones and caches in {scratch}; wait for it or "
+            "stop it"
+        )
+    try:
+        yield
+    finally:
         lock.release()
 
 

@@ -12,7 +12,6 @@ from click.testing import CliRunner, Result
 
 from coldrun.cli.prune import command
 from coldrun.tasks.lib.machine.file_locks import take_lock
-from coldrun.tasks.run.capture import hold_run
 from tests.evaluations import EvaluationLab
 
 OLD = time.time() - 40 * 86_400
@@ -38,7 +37,7 @@ def lab(tmp_path: Path) -> EvaluationLab:
 
 def call(lab: EvaluationLab, *arguments: str) -> Result:
     folders = ["--scratch", str(lab.scratch), "--warehouse", str(lab.warehouse)]
-    return CliRunner().invoke(command, [*arguments, *folders])
+    return CliRunner().invoke(command, [*folders, *arguments])
 
 
 def test_prune_removes_what_is_old_and_shows_what_it_frees(lab: EvaluationLab) -> None:
@@ -93,10 +92,11 @@ def test_prune_never_touches_the_warehouse(lab: EvaluationLab) -> None:
 
 def test_prune_while_a_run_is_written_is_refused(lab: EvaluationLab) -> None:
     """A run needs its clone and its corpus until it is done."""
-    with hold_run(lab.warehouse, "20260801-000000-aaaaaaaa"):
-        done = call(lab)
+    started = lab.start()  # into the warehouse of this lab; the lock is of the scratch folder
+    done = call(lab, "--warehouse", str(lab.root / "another"))
+    started.abandon()
     assert done.exit_code == 2
-    assert "20260801-000000-aaaaaaaa is being written" in done.output
+    assert "a run is being written and needs its clones" in done.output
     assert (lab.scratch / "corpora" / "aa" / "file").exists()
 
 

@@ -24,7 +24,7 @@ class PerTaskDriver(Driver[CommandArm]):
 
     def ask(self, question: Question, _: Sequence[Reply]) -> Reply:
         """Run the program, and take its whole output."""
-        log_start = self.workspace.log_size()
+        log_start = self.workspace.output.size()
         try:
             output, code = self._run(question, time.monotonic() + self.arm.timeout_seconds)
         except ChildTimeoutError:
@@ -39,7 +39,7 @@ class PerTaskDriver(Driver[CommandArm]):
         raw = output.decode("utf-8", "replace")
         # Search programs end with 1 when they found nothing.
         found_nothing = (
-            code == 1 and not raw.strip() and self.workspace.read_log(since=log_start) is None
+            code == 1 and not raw.strip() and self.workspace.output.read(since=log_start) is None
         )
         if code != 0 and not found_nothing:
             return Reply(status="infra", raw=raw, reason=describe_exit(code))

@@ -239,7 +239,7 @@ def list_tools(arm: McpArm, *, scratch: Path) -> Mapping[str, Mapping[str, Any]]
         try:
             return server.open(timeout_seconds=arm.startup_timeout_seconds).tools
         except ServerError as error:
-            said = " ".join((workspace.read_log(limit=LOG_TAIL_BYTES) or "").split())
+            said = " ".join((workspace.output.read(limit=LOG_TAIL_BYTES) or "").split())
             reason = str(error)[:SAID]
             raise ServerError(f"{reason}; it said …{said[-SAID:]}" if said else reason) from None
         finally:

@@ -26,6 +26,7 @@ from coldrun.tasks.arms.workspace.corpora import (
 )
 from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.lib.errors import StorageError
+from coldrun.tasks.lib.machine.bounded_log import BoundedLog
 from coldrun.tasks.lib.machine.child_process import end_strays
 from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
 from coldrun.tasks.lib.machine.files import (
@@ -51,7 +52,6 @@ PRIVATE_FOLDERS = {
 }
 """Variables that name a folder of the session's own, fresh for every session."""
 
-STDERR_EXCERPT_BYTES = 2000
 LOG_TAIL_BYTES = 64 * 1024
 LOG_LIMIT_BYTES = 64 * 1024 * 1024
 
@@ -75,6 +75,8 @@ class Workspace:
     locks: tuple[FileLock, ...]
     view: View
     limits: LimitedGroup
+    output: BoundedLog
+    declared: tuple[str, ...] = ()
     mounts: tuple[Mount, ...] = ()
     devices: tuple[str, ...] = ()
     has_network: bool = False
@@ -117,30 +119,8 @@ class Workspace:
 
     @property
     def log(self) -> Path:
-        """The file that takes the session's standard error."""
-        return self.root / "stderr.log"
-
-    def log_size(self) -> int:
-        """How much the session has logged; a log that grew past all use is cut first."""
-        try:
-            size = self.log.stat().st_size
-        except OSError:
-            return 0
-        if size > LOG_LIMIT_BYTES:
-            os.truncate(self.log, 0)
-            return 0
-        return size
-
-    def read_log(self, *, since: int = 0, limit: int = STDERR_EXCERPT_BYTES) -> str | None:
-        """The last `limit` bytes logged after offset `since`; None when there are none."""
-        try:
-            with self.log.open("rb") as log:
-                size = log.seek(0, os.SEEK_END)
-                log.seek(max(min(since, size), size - limit))
-                text = log.read(limit).decode("utf-8", errors="replace").strip()
-        except OSError:
-            return None
-        return text or None
+        """What takes the session's standard error: open it to append."""
+        return self.output.inlet
 
     def finish(self, allowed_writes: Sequence[str] = ()) -> SessionEnd:
         """Kill what is left of the session, compare its corpus, and remove its folders.
@@ -160,7 +140,11 @@ class Workspace:
         if strays:
             noun = "process" if strays == 1 else "processes"
             warnings += (f"left {strays} {noun} outside its process group, now ended",)
-        log = self.read_log(limit=LOG_TAIL_BYTES)
+        unset = sorted({name for name in self.declared if name not in os.environ})
+        if unset:
+            warnings += (f"{', '.join(unset)}: declared in `env`, and not set",)
+        log = self.output.read(limit=LOG_TAIL_BYTES)
+        self.output.close()
         self.limits.remove()
         remove_folder(self.root)
         self.root.with_suffix(".lock").unlink(missing_ok=True)
@@ -215,6 +199,7 @@ def open_workspace(
             corpus=corpus,
             view=view,
             limits=make_group(context.limits),
+            declared=arm.env,
             mounts=_session_mounts(context, view, root) if view.is_sandboxed else (),
             devices=arm.devices,
             has_network=arm.network,
@@ -228,6 +213,7 @@ def open_workspace(
             },
             point=context.point,
             locks=tuple(locks),
+            output=BoundedLog(root, limit_bytes=LOG_LIMIT_BYTES),
         )
     except BaseException as error:
         shutil.rmtree(root, ignore_errors=True)

@@ -21,6 +21,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, cast
 
+import psutil
+
 from coldrun.tasks.lib.errors import RepositoryError
 
 if TYPE_CHECKING:
@@ -152,13 +154,19 @@ class GitStream:
         return status
 
     def kill(self) -> None:
-        """End the process at once, from any thread."""
+        """End the process and its helpers at once, from any thread."""
+        helpers: list[psutil.Process] = []
+        with suppress(psutil.Error):
+            helpers = psutil.Process(self._process.pid).children(recursive=True)
         self._process.kill()
+        for helper in helpers:
+            with suppress(psutil.Error):
+                helper.kill()
 
     def close(self) -> int:
         """End the process, if it still runs, and return its exit status."""
         if self._process.poll() is None:
-            self._process.kill()
+            self.kill()
         status = self.finish()
         for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
             if pipe is not None:

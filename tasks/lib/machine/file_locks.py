@@ -10,6 +10,9 @@ from pathlib import Path
 
 from coldrun.tasks.lib.errors import StorageError
 
+IN_USE = "in-use.lock"
+"""In a scratch folder: held, shared, by every run that uses it."""
+
 
 class FileLock:
     """A lock held on a file through one open descriptor, until `release` or the owner's end."""

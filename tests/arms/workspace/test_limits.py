@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from coldrun.tasks.arms.arm_kind import open_session
+from coldrun.tasks.lib.machine.bounded_log import BoundedLog
 from coldrun.tasks.lib.machine.limits import Limits, _bases, make_group
 from tests.sessions import Lab, ask
 
@@ -58,11 +61,19 @@ def test_limit_that_is_broken_is_named_and_the_next_question_is_answered(
     assert f"it broke a limit: {words}" in first.reason  # type: ignore[attr-defined]
 
 
-def test_flood_of_the_log_ends_at_the_limit(lab: Lab) -> None:
-    """Standard error is a file, and grows no larger than one may."""
-    body = "question['query'] == 'break' and [os.write(2, b'x' * (1 << 20)) for _ in range(500)]"
-    first, second = replies_of(lab, body, disk_mb=8)
-    assert (first.status, second.status) == ("infra", "answered")  # type: ignore[attr-defined]
+def test_flood_of_the_log_is_cut_while_it_comes(tmp_path: Path) -> None:
+    """The file never grows past its limit, and has what was said last."""
+    log = BoundedLog(tmp_path, limit_bytes=4 << 20)
+    script = "import os; [os.write(2, b'x' * (1 << 20)) for _ in range(200)]; os.write(2, b'end')"
+    with log.inlet.open("ab") as inlet:
+        flood = subprocess.Popen([sys.executable, "-c", script], stderr=inlet)
+    sizes = []
+    while flood.poll() is None:
+        sizes.append(log.file.stat().st_size)
+    assert max(sizes) <= 4 << 20
+    assert (log.read() or "").endswith("xxxend")
+    assert log.size() <= 4 << 20
+    log.close()
 
 
 def test_limits_without_a_control_group_are_those_of_ulimit(tmp_path: Path) -> None:
