@@ -336,15 +336,16 @@ def prune_sessions(scratch: Path) -> tuple[str, ...]:
         lock = try_lock(root.with_suffix(".lock"))
         if lock is None:
             continue
-        end_strays(root / "home")
-        remove_folder(root)
+        if root.exists():  # else its program died between the lock and the folder
+            end_strays(root / "home")
+            remove_folder(root)
+            removed.append(str(root.relative_to(scratch.resolve())))
         root.with_suffix(".lock").unlink(missing_ok=True)
         lock.release()
-        removed.append(str(root.relative_to(scratch.resolve())))
         with contextlib.suppress(OSError):
             root.parent.rmdir()
     return tuple(removed)
 
 
-def _session_folders(sessions: Path) -> Iterable[Path]:
-    return (folder for folder in sessions.glob("*/*") if folder.is_dir())
+def _session_folders(sessions: Path) -> set[Path]:
+    return {path.with_suffix("") for path in sessions.glob("*/*")}
