@@ -25,8 +25,12 @@ from coldrun.tasks.judge.run_analysis import RunAnalysis, analyse_run, panel_see
 from coldrun.tasks.judge.score_table import METHOD_VERSION, ArmAnswers, ScoredArm, read_arm
 from coldrun.tasks.judge.strata import split_by_strata
 from coldrun.tasks.judge.warnings import changes_after_the_fact, collect_warnings
+from coldrun.tasks.lib.plain_text import cut_text
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
+
+MOST_WARNING = 1000
+"""Characters; what a warning quotes may be longer."""
 
 SPANS = ("startup_seconds", "indexing_seconds")
 
@@ -94,8 +98,11 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
         gates=list(analysis.gates),
         bars=list(analysis.bars),
         warnings=[
-            *collect_warnings(record, arms, arm_parts),
-            *usage_warnings(attribution.usage),
+            cut_text(warning, MOST_WARNING)
+            for warning in (
+                *collect_warnings(record, arms, arm_parts),
+                *usage_warnings(attribution.usage),
+            )
         ],
         reasons=list(analysis.reasons),
         strata=split_by_strata(

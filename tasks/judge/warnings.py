@@ -118,8 +118,13 @@ def _degraded(record: RunRecord) -> Iterator[str]:
     flags = Counter(
         (capture.arm, flag) for capture in record.captures for flag in capture.reply.degraded
     )
-    for (arm, flag), number in sorted(flags.items()):
-        yield f"{arm}: {counted(number, 'answer')} came in degraded mode ({flag})"
+    notes = sorted(flags.items(), key=lambda item: (-item[1], item[0]))
+    yield from _first(
+        dict.fromkeys(
+            f"{arm}: {counted(number, 'answer')} came in degraded mode ({flag})"
+            for (arm, flag), number in notes
+        )
+    )
 
 
 def _infra(answers: Sequence[ArmAnswers]) -> Iterator[str]:

@@ -13,6 +13,7 @@ from coldrun.tasks.run.key_differences import Explanation, OtherAnswer
 from coldrun.tasks.run.run_record import RunRecord
 from coldrun.tasks.stats.paired import minimum_detectable_effect
 
+SHOWN_GOLD = 50
 SHOWN_ITEMS = 8
 """Items of an answer that people see; more where the first right one comes later."""
 
@@ -68,10 +69,12 @@ def miss_lines(rows: Sequence[AnswerRow], primary: str) -> Iterator[Line]:
 def _quoted(items: Sequence[str]) -> Iterator[str]:
     if not items:
         yield "(nothing)"
-    for number, item in enumerate(items):
+    for number, item in enumerate(items[:SHOWN_GOLD]):
         if number:
             yield ", "
         yield Code(item)
+    if len(items) > SHOWN_GOLD:
+        yield f" and {len(items) - SHOWN_GOLD} more"
 
 
 def miss_words(label: str) -> str:

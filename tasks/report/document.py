@@ -6,6 +6,11 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+from coldrun.tasks.lib.plain_text import cut_text
+
+MOST_CHARACTERS = 4000
+"""Of a line; a longer one is quoted from elsewhere."""
+
 Style = Literal["", "dim", "good", "doubtful", "bad"]
 RowStyle: TypeAlias = Style | Literal["bold"]
 
@@ -33,6 +38,12 @@ class Line:
     depth: int = 0
     number: int | None = None
     is_whole: bool = False
+
+    def __post_init__(self) -> None:
+        """Cut what would fill the page: the JSON has it whole."""
+        if isinstance(self.text, str) and len(self.text) > MOST_CHARACTERS:
+            more = f" ({len(self.text):,} characters in all)"
+            object.__setattr__(self, "text", cut_text(self.text, MOST_CHARACTERS) + more)
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ TASKS_PER_SHARD = 8
 
 
 _REPLY = TypeAdapter(Reply)
-MOST_REASON = 500
+MOST_REASON = 2000
 
 Abort = Callable[[], None]
 """Ends one session, or the start of one, from any thread."""
@@ -405,6 +405,8 @@ def _ask_safely(session: Session, question: Question) -> Reply:
     """
     try:
         reply = session.ask(question)
+        if reply.reason is not None:
+            reply = replace(reply, reason=cut_text(reply.reason, MOST_REASON))
         values = without_surrogates(_REPLY.dump_python(reply, mode="json"))
         return _REPLY.validate_python(conceal_values(values))
     except ColdrunError:
