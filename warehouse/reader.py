@@ -94,9 +94,10 @@ def _find_problem(path: Path, table: str, *, is_thorough: bool) -> str | None:
     try:
         with pq.ParquetFile(path) as file:
             found = file.schema_arrow
-            if is_thorough:
-                for _ in file.iter_batches():
-                    pass
+            runs: set[object] = set()
+            for batch in file.iter_batches() if is_thorough else ():
+                if "run_id" in found.names:
+                    runs.update(batch["run_id"].unique().to_pylist())
     except (OSError, pa.ArrowException) as error:
         reason = str(error).partition("\n")[0].rstrip(".")
         return f"is no readable Parquet file ({reason})"
@@ -105,10 +106,8 @@ def _find_problem(path: Path, table: str, *, is_thorough: bool) -> str | None:
     for field in found:
         if field.name in schema.names and field.type != schema.field(field.name).type:
             return f"is not of the table {table}: {field.name} is {field.type} there"
-    if is_thorough:
-        runs = set(pq.read_table(path, columns=["run_id"])["run_id"].to_pylist()) - {path.stem}
-        if runs:
-            return f"holds rows of {min(map(str, runs))}, whose name it does not have"
+    if runs - {path.stem}:
+        return f"holds rows of {min(map(str, runs - {path.stem}))}, whose name it does not have"
     return None
 
 
@@ -124,7 +123,7 @@ def _connect(
     runs: Collection[str] | None,
     left_out: Mapping[Path, str],
 ) -> duckdb.DuckDBPyConnection:
-    connection = duckdb.connect(":memory:", config={"threads": 2})
+    connection = duckdb.connect(":memory:", config={"threads": 1})
     connection.execute("SET parquet_metadata_cache = true")
     connection.execute("CREATE TABLE left_out (run_id VARCHAR, path VARCHAR, problem VARCHAR)")
     for path, problem in left_out.items():

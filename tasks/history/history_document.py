@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from coldrun.tasks.history.history_lifecycle import Estimate
 from coldrun.tasks.history.history_model import History, HistoryPoint, HistoryStep
 from coldrun.tasks.history.history_plan import Node, order_nodes
 from coldrun.tasks.history.history_words import floor_words, interval_text, tasks_text, tasks_words
@@ -26,6 +25,9 @@ from coldrun.tasks.report.document import (
 from coldrun.tasks.report.run_words import p_words, panel_words
 from coldrun.tasks.stats.decomposition import Change
 from coldrun.tasks.stats.noise import Drift
+
+if TYPE_CHECKING:
+    from coldrun.tasks.history.history_lifecycle import Estimate
 
 SHOWN_TASKS = 12
 SUBJECT = 48

@@ -51,6 +51,9 @@ class MeasuredRun:
     replayed_from: tuple[str, ...] = ()
 
 
+ARM_TABLES = ("runs", "captures", "scores", "arm_runs")
+
+
 def panel_seed(panel_digest: str) -> int:
     """The seed of resamples, as a run of this panel has it."""
     return int(panel_digest.removeprefix("sha256:")[:8], 16)
@@ -60,9 +63,7 @@ def read_runs(warehouse: Path, run_ids: Sequence[str]) -> dict[str, MeasuredRun]
     """Landed runs by id; ids that have not landed are left out."""
     if not run_ids:
         return {}
-    connection = connect(
-        warehouse, only=("runs", "captures", "scores", "arm_runs"), leaves_out=True
-    )
+    connection = connect(warehouse, only=ARM_TABLES, runs=run_ids, leaves_out=True)
     wanted = [sorted(set(run_ids))]
     runs = select_rows(connection, "SELECT * FROM runs WHERE run_id IN (SELECT unnest(?))", wanted)
     arms: dict[str, dict[str, dict[str, Any]]] = defaultdict(dict)
@@ -105,17 +106,21 @@ def read_floors(
     A repeat is a run that asked the same questions of the same code and executed every answer.
     Repeats at any point of the product count, as long as the arm itself is the same.
     """
+    own = select_rows(
+        connect(warehouse, only=ARM_TABLES, runs=[run.run_id], leaves_out=True),
+        "SELECT arm_identity FROM arm_runs",
+    )
     rows = select_rows(
-        connect(warehouse, only=("runs", "captures", "scores", "arm_runs"), leaves_out=True),
+        connect(warehouse, only=ARM_TABLES, leaves_out=True),
         "WITH repeats AS (SELECT a.arm, a.identity, a.run_id, "
         "list(s.value ORDER BY s.task_id) AS outcomes "
         "FROM arm_runs a JOIN scores s ON a.run_id = s.run_id AND a.arm = s.arm "
-        "WHERE a.arm_identity IN (SELECT arm_identity FROM arm_runs WHERE run_id = ?) "
+        "WHERE a.arm_identity IN (SELECT unnest(?)) "
         "AND a.panel_digest = ? AND s.measure = ? AND a.replayed = 0 AND a.status = 'finished' "
         "AND a.verdict NOT IN ('invalid', 'did_not_run') GROUP BY a.arm, a.identity, a.run_id) "
         "SELECT arm, list(outcomes ORDER BY run_id) AS outcomes FROM repeats "
         "GROUP BY arm, identity ORDER BY min(run_id)",
-        [run.run_id, run.panel_digest, measure],
+        [[row["arm_identity"] for row in own], run.panel_digest, measure],
     )
     tables: dict[str, list[FloatArray]] = defaultdict(list)
     for row in rows:

@@ -13,19 +13,18 @@ captures/<run_id>/invalid-<digest>.json    a reason that makes the run invalid
 from __future__ import annotations
 
 import contextlib
+import datetime as dt
 import fcntl
 import json
 import math
 import os
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
-
-from pydantic import AfterValidator
+from typing import Any, Literal, TypeVar
 
 from coldrun.tasks.lib.canonical import canonical_json, digest_bytes, digest_json
 from coldrun.tasks.lib.concealment import conceal, conceal_values
@@ -103,18 +102,21 @@ _CELLS: Mapping[str, Any] = {
 }
 
 
-def _check_cells(row: dict[str, Any]) -> dict[str, Any]:
-    found = storages(SessionRecord)
+def _read_session(data: bytes) -> dict[str, Any]:
+    row, found = load_object(data), storages(SessionRecord)
     return {name: to_record(row.get(name), _CELLS[storage]) for name, storage in found.items()}
-
-
-_SessionRow = Annotated[dict[str, Any], AfterValidator(_check_cells)]
 
 
 @dataclass(frozen=True, slots=True)
 class _Leg:
     started_at: str
     seconds: float | None
+
+
+def _read_leg(data: bytes) -> _Leg:
+    leg = load_record(data, _Leg)
+    dt.datetime.fromisoformat(leg.started_at)
+    return leg
 
 
 DETAIL_OF = ("run_id", "key", "task_id", "arm", "trial")
@@ -233,7 +235,7 @@ class CaptureStore:
 
     def read_sessions(self) -> list[dict[str, Any]]:
         """The rows of all sessions, in order of their ids; damaged files are left out, and told."""
-        return list(self._read_whole("session-*.json", _SessionRow))
+        return list(self._read_whole("session-*.json", _read_session))
 
     def write_shards(self, shards: Sequence[Mapping[str, Any]]) -> None:
         """Record the questions of each shard; a later plan of the run replaces them."""
@@ -276,7 +278,7 @@ class CaptureStore:
 
     def read_legs(self) -> list[dict[str, Any]]:
         """The records of all legs, oldest first; damaged files are left out, and told."""
-        return [asdict(leg) for leg in self._read_whole("leg-*.json", _Leg)]
+        return [asdict(leg) for leg in self._read_whole("leg-*.json", _read_leg)]
 
     def _read(self, name: str, record: type[Value]) -> Value:
         path = self.folder / name
@@ -287,11 +289,11 @@ class CaptureStore:
                 f"{path} is damaged ({error}); restore it, or start a new run"
             ) from None
 
-    def _read_whole(self, pattern: str, record: type[Value]) -> Iterator[Value]:
+    def _read_whole(self, pattern: str, read: Callable[[bytes], Value]) -> Iterator[Value]:
         for path in sorted(self.folder.glob(pattern)):
             try:
-                yield load_record(path.read_bytes(), record)
-            except BadJsonError as error:
+                yield read(path.read_bytes())
+            except ValueError as error:
                 warn_of_damage(path, f"{error}; it counts as not there")
 
     def remove(self) -> None:

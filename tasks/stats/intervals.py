@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import sqrt
+from statistics import NormalDist
 
 import numpy as np
 import scipy
@@ -160,7 +161,7 @@ def without_dust(differences: FloatArray) -> FloatArray:
 
 
 def _quantile(confidence: float) -> float:
-    return float(scipy.special.ndtri(1 - (1 - confidence) / 2))
+    return NormalDist().inv_cdf(1 - (1 - confidence) / 2)
 
 
 @dataclass(frozen=True, slots=True)
