@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -33,7 +32,7 @@ def command(outputs: Outputs, warehouse: Path, scratch: Path) -> None:
     from coldrun.tasks.run.machine_checks import check_machine
 
     checks = [*check_machine(warehouse=warehouse, scratch=scratch, root=ROOT)]
-    checks += _check_server()
+    checks.append(_check_server())
     has_failed = any(check.status == "failed" for check in checks)
     document = []
     for check in checks:
@@ -45,38 +44,34 @@ def command(outputs: Outputs, warehouse: Path, scratch: Path) -> None:
     sys.exit(2 if has_failed else 0)
 
 
-def _check_server() -> Iterator[Check]:
+def _check_server() -> Check:
     from importlib.metadata import version
 
     from coldrun.flows.prefect_server import state_folder
     from coldrun.flows.server_health import find_problem
     from coldrun.tasks.run.machine_checks import Check
 
-    given = os.environ.get("PREFECT_API_URL")
-    running = state_folder().read()
+    given, folder = os.environ.get("PREFECT_API_URL"), state_folder()
+    running = folder.read()
+    status: Literal["ok", "warning", "failed"] = "ok"
+    step: str | None = None
     if given:
+        found = f"PREFECT_API_URL={given}: "
         problem = find_problem(given, timeout_seconds=5)
-        step = "start it, mend the address (it ends in /api), or unset PREFECT_API_URL"
-        yield Check(
-            name="server",
-            status="failed" if problem else "ok",
-            found=f"PREFECT_API_URL={given}: {problem or 'answers'}",
-            next_step=step if problem else None,
-        )
+        if problem:
+            status = "failed"
+            step = "start it, mend the address (it ends in /api), or unset PREFECT_API_URL"
+        found += problem or "answers"
     elif running is None:
-        yield Check(
-            name="server",
-            status="ok",
-            found="none runs; commands do their stages in their own process",
-            next_step="`coldrun server start` keeps one, to watch runs in a browser",
-        )
+        found = "none runs; commands do their stages in their own process"
+        step = "`coldrun server start` keeps one, to watch runs in a browser"
     else:
+        size = folder.database.stat().st_size if folder.database.exists() else 0
+        found = f"{running.api_url} (process {running.pid}, database {size / 1e6:.1f} MB): "
         problem = find_problem(running.api_url, timeout_seconds=5, auth=running.auth)
         if problem is None and running.prefect_version != version("prefect"):
             problem = f"is of Prefect {running.prefect_version}, not {version('prefect')}"
-        yield Check(
-            name="server",
-            status="warning" if problem else "ok",
-            found=f"{running.api_url} (process {running.pid}): {problem or 'answers'}",
-            next_step="`coldrun server stop`, then `coldrun server start`" if problem else None,
-        )
+        if problem:
+            status, step = "warning", "`coldrun server stop`, then `coldrun server start`"
+        found += problem or "answers"
+    return Check(name="server", status=status, found=found, next_step=step)

@@ -55,7 +55,7 @@ class LazyGroup(click.Group):
         """Call the command line, whoever reads what it writes."""
         outlive_readers()
         _end_as_interrupted()
-        for word in sys.argv:
+        for word in (*sys.argv, os.environ.get("PREFECT_API_URL", "")):
             keep_url_secret(word)
         try:
             return super().main(*args, **kwargs)

@@ -29,7 +29,6 @@ import platformdirs
 import psutil
 
 from coldrun.flows.server_health import find_network_problem, find_problem
-from coldrun.tasks.lib.concealment import keep_url_secret
 from coldrun.tasks.lib.errors import ColdrunError, StorageError, UsageError
 from coldrun.tasks.lib.safe_json import load_record
 
@@ -220,7 +219,6 @@ def find_server(announce: Callable[[str], None]) -> Server | None:
         ColdrunError: The server of `PREFECT_API_URL` does not answer.
     """
     if url := os.environ.get("PREFECT_API_URL"):
-        keep_url_secret(url)
         problem = find_network_problem() or find_problem(url, timeout_seconds=ANSWER_SECONDS)
         if problem is not None:
             raise ColdrunError(

@@ -18,12 +18,17 @@ EMPTY_NAME = "_empty.parquet"
 
 
 def prepare_warehouse(root: Path) -> None:
-    """Make the folders of all tables, each with a zero-row file, so that views always resolve.
+    """Make the folders of all tables, for the user alone.
+
+    Each has a file without rows, so that views always resolve.
 
     Raises:
         StorageError: The folder cannot be written.
     """
     try:
+        if not root.exists():
+            root.parent.mkdir(parents=True, exist_ok=True)
+            root.mkdir(mode=0o700, exist_ok=True)
         for name, schema in TABLES.items():
             folder = root / name
             folder.mkdir(parents=True, exist_ok=True)
