@@ -356,7 +356,8 @@ def stop_server() -> Running | None:
 def _launch(folder: StateFolder) -> tuple[Running, subprocess.Popen[bytes]]:
     port = _free_port()
     auth = f"coldrun:{secrets.token_urlsafe(24)}"
-    with folder.log.open("wb") as log:
+    with os.fdopen(os.open(folder.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as log:
+        os.fchmod(log.fileno(), 0o600)  # one that an earlier version made
         process = subprocess.Popen(
             [sys.executable, "-P", "-m", *START, "--host", "127.0.0.1", "--port", str(port)],
             stdin=subprocess.DEVNULL,
