@@ -70,7 +70,6 @@ _SELDOM: Final = {
         "PAUSE_EXPIRATIONS",
         "REPOSSESSOR",
         "CLEANUP_RECONCILER",
-        "SCHEDULER_RECENT_DEPLOYMENTS",
     )
 }
 

@@ -35,6 +35,10 @@ def find_problem(api_url: str, *, timeout_seconds: float, auth: str | None = Non
             timeout=timeout_seconds,
         ) as client:
             answer = client.get(f"{api_url.rstrip('/')}/health", headers=headers)
+            if answer.status_code == 200 and auth is not None:
+                # whoever took the port first answers for its health without being asked who asks
+                known = client.get(f"{api_url.rstrip('/')}/version", headers=headers)
+                answer = known if known.status_code in (401, 403) else answer
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:
         return str(error) or type(error).__name__
     if answer.status_code in (401, 403):
