@@ -116,7 +116,7 @@ def answer(query, plain=answer):
 
 
 def test_costs_compare_latencies_over_the_tasks_that_both_executed(tmp_path: Path) -> None:
-    """Median and 95th percentile with their paired differences; a replayed arm has none."""
+    """Median and 95th percentile with their paired differences; replayed answers have none."""
     slow = """
 def answer(query, plain=answer):
     time.sleep(0.02 if "direct" not in sys.argv else 0.002)
@@ -139,4 +139,5 @@ def answer(query, plain=answer):
         assert "s p95" in text
     replayed = lab.run("reuse").report.costs
     assert replayed is not None
-    assert replayed.latencies == []
+    # three answers of each arm are executed to check the replays, now and then on the same tasks
+    assert all(part.tasks <= 3 for part in replayed.latencies)
