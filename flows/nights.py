@@ -82,7 +82,7 @@ def check_schedule(cron: str, timezone: str) -> None:
     """Refuse a schedule that Prefect would refuse, before a server is started for it.
 
     Raises:
-        UsageError: It is no cron line, or no time zone.
+        UsageError: The cron line or the time zone is not valid.
     """
     for option, value, example, fields in (
         ("--timezone", timezone, "Europe/Berlin", {"cron": "0 3 * * *", "timezone": timezone}),

@@ -298,7 +298,7 @@ def use_server(server: Server, *, verbose: bool) -> Iterator[Server]:
         foreign: dict[str, str | None] = {
             name: None
             for name in os.environ
-            if name.startswith("PREFECT") and not name.startswith(tuple(kept))
+            if name.startswith("PREFECT") and not name.startswith(kept)
         }
         with _environment(foreign | variables):
             _refresh_prefect()

@@ -36,7 +36,7 @@ def find_problem(api_url: str, *, timeout_seconds: float, auth: str | None = Non
         ) as client:
             answer = client.get(f"{api_url.rstrip('/')}/health", headers=headers)
             if answer.status_code == 200 and auth is not None:
-                # whoever took the port first answers for its health without being asked who asks
+                # /health needs no password, so another server on this port passes it too
                 known = client.get(f"{api_url.rstrip('/')}/version", headers=headers)
                 answer = known if known.status_code in (401, 403) else answer
     except (httpx.HTTPError, httpx.InvalidURL, OSError, ValueError) as error:

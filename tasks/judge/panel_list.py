@@ -11,10 +11,10 @@ from typing import Any
 from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.config.ablation import refuse_verdict
 from coldrun.tasks.judge.run_analysis import null_means
-from coldrun.tasks.lib.errors import ConfigError
 from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.lib.safe_json import load_object
 from coldrun.tasks.run.landed_rows import select_tasks
+from coldrun.tasks.run.manifest import UNREADABLE
 from coldrun.warehouse.damage import UnreadableFileWarning
 from coldrun.warehouse.reader import connect, select_rows
 
@@ -79,7 +79,7 @@ def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
         manifest = load_object(row["manifest"])
         config = parse_config(manifest["config"], source="the run's manifest")
         lock = manifest["lock"]
-    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
+    except UNREADABLE as error:
         warnings.warn(
             f"the panel {row['panel_digest']} is left out: what run {row['run_id']} was started "
             f"with is not readable by this version of coldrun ({one_line(str(error))})",

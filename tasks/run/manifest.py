@@ -71,15 +71,19 @@ class Manifest:
         return kept
 
 
+UNREADABLE = (ValueError, LookupError, TypeError, AttributeError, ConfigError)
+"""What a manifest raises that is damaged or of another version."""
+
+
 def manifest_from_values(values: dict[str, Any]) -> Manifest:
     """The manifest in JSON values.
 
     Raises:
-        StorageError: They are none that this version of coldrun wrote.
+        StorageError: They are damaged, or another version of coldrun wrote them.
     """
     try:
         return _from_values(values)
-    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
+    except UNREADABLE as error:
         raise StorageError(
             f"what run {values.get('run_id', '?')} was started with is not readable by this "
             f"version of coldrun ({cut_text(one_line(str(error)), 200)}); start a new run"
@@ -105,7 +109,7 @@ def read_manifest(run_id: str, text: str | None) -> tuple[Manifest, tuple[str, .
         values = load_object(text or "")
         invalid = to_record(values.pop("invalid"), list[str])
         return _from_values(values), tuple(invalid)
-    except (ValueError, LookupError, TypeError, AttributeError, ConfigError) as error:
+    except UNREADABLE as error:
         raise StorageError(
             f"run {run_id} cannot be shown: this version of coldrun cannot read what it was "
             f"started with ({cut_text(one_line(str(error)), 200)}); its rows can be read"

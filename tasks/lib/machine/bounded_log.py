@@ -78,7 +78,7 @@ class BoundedLog:
         self._out.write(kept)
 
     def _settle(self) -> None:
-        """Wait until what was said is in the file, but not for whoever never stops."""
+        """Wait until the file has what was written, for a second at most."""
         deadline = time.monotonic() + SETTLE_SECONDS
         waiting = array.array("i", [1])
         while not self._is_closed and time.monotonic() < deadline:
