@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.config import ServerArm, names_the_question
+from coldrun.tasks.config.evaluation_config import BUILTIN_ROLES
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.machine.files import session_search_path
 from coldrun.tasks.lib.machine.sandbox import sandbox_problem
@@ -21,9 +22,8 @@ from coldrun.tasks.lib.records import NULL_NAMES
 
 Table = dict[str, Any]
 
-BUILTIN: Final[tuple[Table, ...]] = (
-    {"name": "bm25", "role": "control", "kind": "bm25"},
-    {"name": "grep", "role": "floor", "kind": "grep"},
+BUILTIN: Final[tuple[Table, ...]] = tuple(
+    {"name": kind, "role": role, "kind": kind} for kind, role in BUILTIN_ROLES.items()
 )
 
 EXAMPLE = '--arm "rg -l {terms_regex}"'

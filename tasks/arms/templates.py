@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from coldrun.tasks.arms.builtin.tokens import STOP_WORDS
+from coldrun.tasks.lib.tokens import STOP_WORDS
 
 PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)*")

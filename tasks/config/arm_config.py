@@ -40,6 +40,7 @@ class Section(BaseModel):
 ARM_KINDS: dict[str, str] = {
     "grep": "coldrun.tasks.arms.builtin.builtin_kinds:GREP",
     "bm25": "coldrun.tasks.arms.builtin.builtin_kinds:BM25",
+    "history": "coldrun.tasks.arms.builtin.builtin_kinds:HISTORY",
     "command": "coldrun.tasks.arms.command.command_kind:COMMAND",
     "mcp": "coldrun.tasks.arms.mcp.mcp_kind:MCP",
     "http": "coldrun.tasks.arms.service.http_kind:HTTP",
@@ -128,6 +129,11 @@ class ArmConfig(Section):
     @property
     def runs_program(self) -> bool:
         """Whether sessions start a program of the user's, in the product's checkout if any."""
+        return False
+
+    @property
+    def reads_history(self) -> bool:
+        """Whether the log up to the base commit decides an answer, beside the tree."""
         return False
 
     @property

@@ -16,7 +16,10 @@ from pydantic import (
 from coldrun.tasks.config.ablation import check_ablations
 from coldrun.tasks.config.arm_config import AnyArm, ArmConfig, Names, Section, find_kind
 from coldrun.tasks.lib.machine.sandbox import SandboxChoice
-from coldrun.tasks.lib.records import NULL_NAMES, AnswerKind
+from coldrun.tasks.lib.records import JUNK_REASONS, NULL_NAMES, AnswerKind, JunkReason, Role
+
+BUILTIN_ROLES: dict[str, Role] = {"bm25": "control", "history": "control", "grep": "floor"}
+"""The arms that come with coldrun, which are asked where none is declared."""
 
 Price = Field(default=None, ge=0, allow_inf_nan=False)
 
@@ -63,16 +66,38 @@ class PricesConfig(Section):
     snapshot: PriceSnapshot | None = None
 
 
+_TEXTS = ("md", "rst", "txt", "xml")
+
 DEFAULT_EXCLUDE_GOLD = (
     "CHANGES*",
     "CHANGELOG*",
     "HISTORY*",
     "NEWS*",
     "RELEASE_NOTES*",
+    *(f"[Cc]hanges.{ending}" for ending in _TEXTS),
+    *(f"[Cc]hange[Ll]og.{ending}" for ending in (*_TEXTS, "d")),
+    *(f"[Hh]istory.{ending}" for ending in _TEXTS),
+    *(f"[Nn]ews.{ending}" for ending in _TEXTS),
+    "[Cc]hange[Ll]og",
+    "[Cc]hangelogs",
+    "[Rr]elease[-_]notes*",
+    "[Ww]hats[-_]new*",
+    "[Ww]hats[Nn]ew*",
+    "newsfragments",
     "*.lock",
-    "package-lock.json",
-    "pnpm-lock.yaml",
+    "*.lockfile",
+    "bun.lockb",
     "go.sum",
+    "npm-shrinkwrap.json",
+    "package-lock.json",
+    "packages.lock.json",
+    "pnpm-lock.yaml",
+    "*.min.css",
+    "*.min.js",
+    "*.mo",
+    "*.pb.go",
+    "*_pb2*.py",
+    "*_pb2.pyi",
     ".github/**",
     ".gitlab-ci.yml",
     ".circleci/**",
@@ -80,7 +105,8 @@ DEFAULT_EXCLUDE_GOLD = (
     "azure-pipelines*.yml",
     ".pre-commit-config.yaml",
 )
-"""Files that change with everything: changelogs, lock files and CI (gitignore patterns)."""
+"""Files that change with everything or that no person writes: changelogs and news fragments, lock
+files, generated files and CI (gitignore patterns)."""
 
 
 class PanelConfig(Section):
@@ -96,6 +122,8 @@ class PanelConfig(Section):
     answer: AnswerKind | None = None
     exclude_gold: tuple[str, ...] = DEFAULT_EXCLUDE_GOLD
     max_gold: int | None = Field(default=20, ge=1)
+    drop: tuple[JunkReason, ...] = JUNK_REASONS
+    duplicates: Literal["union", "newest", "drop"] = "union"
     renames: Literal["follow", "ignore"] = "follow"
     # jsonl
     file: str | None = None
@@ -269,13 +297,13 @@ class Config(Section):
 
     @property
     def arms(self) -> tuple[ArmConfig, ...]:
-        """The declared arms; with none declared, bm25 as control and grep as floor.
+        """The declared arms; with none declared, history and bm25 as controls and grep as floor.
 
         A candidate that may remember the corpus is asked once more without it, as a null.
         """
-        arms = self.arm or (
-            find_kind("bm25").settings(name="bm25", role="control", kind="bm25"),
-            find_kind("grep").settings(name="grep", role="floor", kind="grep"),
+        arms = self.arm or tuple(
+            find_kind(kind).settings(name=kind, role=role, kind=kind)
+            for kind, role in BUILTIN_ROLES.items()
         )
         if self.panel.repo is None and self.panel.kind == "jsonl":
             return arms

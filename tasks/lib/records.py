@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, NamedTuple, get_args
 
 from coldrun.tasks.lib.table_record import Column, Int32, LargeText
 
@@ -16,10 +16,15 @@ Provenance = Literal["mined", "imported", "human"]
 NULL_NAMES = ("empty", "everything", "constant", "most-changed", "random", "permuted")
 """The null strategies, in the order in which reports show them."""
 
+JunkReason = Literal["version_bump", "dependency_update", "revert", "few_words"]
+JUNK_REASONS: tuple[JunkReason, ...] = get_args(JunkReason)
+"""What asks nothing; a panel may keep it."""
+
 DROP_REASONS = (
     "merge",
     "bot_author",
     "empty_query",
+    *JUNK_REASONS,
     "no_file",
     "only_excluded",
     "created_after_base",
@@ -74,6 +79,14 @@ class Revision:
     tree: str
 
 
+class Dropped(NamedTuple):
+    """A candidate that left: its commit, the reason and the start of its message."""
+
+    commit: str
+    reason: str
+    subject: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MinedPanel:
     """Everything mining found, before split and sampling.
@@ -81,7 +94,8 @@ class MinedPanel:
     `tasks` are the solvable candidates, newest first. `drops` counts the others by reason;
     `candidates == len(tasks) + sum(drops.values())` always. `corpora` maps a corpus name to its
     base revision ("." for the only corpus of a `commit-files` panel). `change_counts` gives, for
-    each item, how many commits before base changed it (the `most-changed` null reads it).
+    each item, how many commits before base changed it (the `most-changed` null reads it). `dropped`
+    names the candidates that left, newest first.
     """
 
     tasks: tuple[Task, ...]
@@ -93,6 +107,7 @@ class MinedPanel:
     items: tuple[str, ...] = ()
     change_counts: Mapping[str, int] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    dropped: tuple[Dropped, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

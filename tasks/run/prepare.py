@@ -145,9 +145,11 @@ def plan_arms(
 ) -> tuple[PlannedArm, ...]:
     """Every arm with its identity, the answers it owes, and the way to open its sessions."""
     trees = {name: tree.tree for name, tree in setting.corpus.trees.items()}
+    commits = {name: f"commit:{tree.commit}" for name, tree in setting.corpus.trees.items()}
 
-    def corpus_trees(question: Question) -> Mapping[str, str]:
-        return trees if question.base is None else {".": f"commit:{question.base}"}
+    def read_by(arm: ArmConfig) -> Callable[[Question], Mapping[str, str]]:
+        whole = commits if arm.reads_history else trees
+        return lambda question: whole if question.base is None else {".": f"commit:{question.base}"}
 
     views = {arm.name: _view(arm, evaluation, setting.point) for arm in evaluation.config.arms}
     return tuple(
@@ -161,7 +163,7 @@ def plan_arms(
                     along_history=setting.corpus.is_per_task and arm.order == "any"
                 ),
                 trials=trials[arm.name],
-                corpus_trees=corpus_trees,
+                corpus_trees=read_by(arm),
                 is_ordered=arm.order == "fixed",
             ),
             open_session=_opener(evaluation, arm, setting, views[arm.name]),

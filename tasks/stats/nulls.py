@@ -55,11 +55,19 @@ def measure_nulls(
         scores["everything"] = _score_everything(tasks, measure, items)
     scores["constant"] = _score_all(tasks, measure, constant_answer(tasks, primary, k=k))
     if ground.change_counts:
-        changes = ground.change_counts
-        most_changed = sorted(changes, key=lambda item: (-changes[item], item))[:k]
-        scores["most-changed"] = _score_all(tasks, measure, most_changed)
+        scores["most-changed"] = _score_all(tasks, measure, most_changed_answer(tasks, ground, k=k))
     scores["random"] = random_scores(tasks, measure, k=k, items=items)
     return scores
+
+
+def most_changed_answer(tasks: Sequence[Task], ground: NullGround, *, k: int) -> list[str]:
+    """Name the items that changed most before base: `k` for rankings, else as many as the
+    commonest gold set holds, at least one; of equally common sizes the smallest."""
+    if all(task.answer == "set" for task in tasks):
+        sizes = Counter(len(task.shape) for task in tasks if task.shape)
+        k = min(sizes, key=lambda size: (-sizes[size], size), default=1)
+    changes = ground.change_counts
+    return sorted(changes, key=lambda item: (-changes[item], item))[:k]
 
 
 def constant_answer(tasks: Sequence[Task], measure: Measure, *, k: int) -> tuple[str, ...]:

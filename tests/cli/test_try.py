@@ -88,7 +88,7 @@ def test_try_asks_given_tools_and_its_configuration_repeats_the_run(
     names = [f"src/part{number}.py" for number in range(TASKS)]
     repository.commit("start", {name: f"topic{at}\n" for at, name in enumerate(names)})
     for at, name in enumerate(names):
-        repository.commit(f"mend topic{at}", {name: f"topic{at}\nmended\n"})
+        repository.commit(f"mend broken handler topic{at}", {name: f"topic{at}\nmended\n"})
     lab = EvaluationLab(here.parent)
 
     done = lab.coldrun(
@@ -102,7 +102,7 @@ def test_try_asks_given_tools_and_its_configuration_repeats_the_run(
     assert done.returncode == 5, done.stderr
     report = json.loads((here / "report.json").read_text())
     arms = {arm["name"]: arm for arm in report["arms"] if arm["role"] != "null"}
-    assert list(arms) == ["bm25", "grep", "search.py", "odd", "server.py"]
+    assert list(arms) == ["bm25", "history", "grep", "search.py", "odd", "server.py"]
     for name in ("search.py", "server.py"):
         assert (arms[name]["role"], arms[name]["infra"]) == ("candidate", 0)
         assert arms[name]["measures"]["hit@5"]["value"] == 1.0
@@ -123,9 +123,9 @@ def arms_of(**given: Any) -> list[dict[str, Any]]:
     """The arms of a configuration beside the built-in ones, as they come back from its TOML."""
     text = arms_text(read_arms(GivenTools(**given)))
     tables: list[dict[str, Any]] = tomllib.loads(text)["arm"]
-    assert [table["name"] for table in tables[:2]] == ["bm25", "grep"]
+    assert [table["name"] for table in tables[:3]] == ["bm25", "history", "grep"]
     parse_config({"panel": PANEL, "arm": tables})
-    return tables[2:]
+    return tables[3:]
 
 
 @pytest.mark.usefixtures("here")

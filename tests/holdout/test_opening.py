@@ -121,7 +121,7 @@ def test_open_sealed_returns_aggregates_and_leaves_a_ledger_line(lab: Evaluation
     assert "constant" in arms
     assert (opened.exit_code, result["verdict"]) == (0, "measured")
     gaps = {gap["arm"]: (gap["dev"], gap["difference"]) for gap in result["gaps"]}
-    assert gaps == {"bm25": ([12, 12], 0.0), "grep": ([12, 12], 0.0)}
+    assert gaps["bm25"] == gaps["grep"] == ([12, 12], 0.0)
     assert read_ledger(lab.files, read_lock(lab.files)) == (opened.opening,)
     assert opened.opening.configurations_tried == 1
     assert opened.opening.who

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from coldrun.tasks.arms.builtin import token_cache, tokens
+from coldrun.tasks.arms.builtin import token_cache
+from coldrun.tasks.lib import tokens
 
 
 def test_token_counts_are_kept_by_the_source_of_the_tokenizer(

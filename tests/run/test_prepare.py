@@ -25,6 +25,7 @@ MINED = """\
 kind = "commit-files"
 repo = "../garden"
 base = "v0"
+drop = []
 """
 
 STATEFUL = """
@@ -81,18 +82,23 @@ def test_plan_arms_after_gold_changed_has_the_same_keys(tmp_path: Path) -> None:
 def test_plan_arms_of_mined_tasks_is_keyed_by_the_frozen_tree(
     tmp_path: Path, garden: RepositoryBuilder
 ) -> None:
-    """The corpus is the tree at base, wherever the clone lies and whatever came later."""
+    """The corpus is the tree at base, wherever the clone lies and whatever came later; for an arm
+    that reads the log it is the commit."""
     lab = EvaluationLab(tmp_path)
     lab.write(MINED)
     lab.freeze()
     before = plan(lab)
     tree = garden.git("rev-parse", "v0^{tree}")
+    commit = garden.git("rev-parse", "v0")
     garden.commit("later", {"c.py": "3"})
     moved = tmp_path / "moved"
     garden.path.rename(moved)
     evaluation = load_evaluation(lab.config, scratch=lab.scratch, repo=str(moved))
 
-    assert {json.loads(parts["corpus"])["."] for parts in before} == {tree}
+    corpora = {
+        json.loads(parts["arm"])["kind"]: json.loads(parts["corpus"])["."] for parts in before
+    }
+    assert corpora == {"bm25": tree, "grep": tree, "history": f"commit:{commit}"}
     assert locate_corpus(evaluation).trees["."].tree == tree
 
 

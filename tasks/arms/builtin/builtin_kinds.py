@@ -1,4 +1,4 @@
-"""`kind = "grep"` and `kind = "bm25"`: the searches that come with coldrun."""
+"""`kind = "grep"`, `"bm25"` and `"history"`: the searches that come with coldrun."""
 
 from __future__ import annotations
 
@@ -19,11 +19,25 @@ class GrepArm(ArmConfig):
 
 
 class Bm25Arm(ArmConfig):
-    """BM25 over identifier-aware tokens."""
+    """BM25 over identifier-aware tokens of contents and, with `path_weight`, of paths."""
 
     kind: Literal["bm25"]
     k1: float = Field(default=1.5, gt=0)
     b: float = Field(default=0.75, ge=0, le=1)
+    path_weight: float = Field(default=3.0, ge=0)
+
+
+class HistoryArm(ArmConfig):
+    """Earlier commits with messages like the query vote for the files that they changed."""
+
+    kind: Literal["history"]
+    k1: float = Field(default=1.5, gt=0)
+    b: float = Field(default=0.75, ge=0, le=1)
+
+    @property
+    def reads_history(self) -> bool:
+        """The log up to the base commit decides its answers, not the tree alone."""
+        return True
 
 
 def _unwrap(raw: str, _: ArmConfig) -> Unwrapped:
@@ -37,4 +51,5 @@ def _open_session(context: SessionContext) -> Session:
 
 
 GREP = ArmKind(settings=GrepArm, unwrap=_unwrap, open_session=_open_session)
+HISTORY = ArmKind(settings=HistoryArm, unwrap=_unwrap, open_session=_open_session)
 BM25 = ArmKind(settings=Bm25Arm, unwrap=_unwrap, open_session=_open_session)

@@ -14,7 +14,7 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 from coldrun.tasks.arms.base import Corpus, Session, SessionContext
-from coldrun.tasks.arms.builtin.builtin_kinds import Bm25Arm
+from coldrun.tasks.arms.builtin.builtin_kinds import Bm25Arm, HistoryArm
 from coldrun.tasks.arms.builtin.documents import CorpusReader, DocumentSet
 from coldrun.tasks.arms.builtin.token_cache import HUGE_BYTES, TokenCache
 from coldrun.tasks.arms.builtin.unit_counts import OpenDocuments
@@ -164,11 +164,17 @@ def open_builtin_session(context: SessionContext, store: SharedStore | None = No
     if isinstance(arm, Bm25Arm):
         from coldrun.tasks.arms.builtin.bm25 import Bm25Store
 
-        k1, b = arm.k1, arm.b
+        settings = {"k1": arm.k1, "b": arm.b, "path_weight": arm.path_weight}
         bm25 = store.get(
             ("bm25", scratch, *reader.git_dirs), lambda: Bm25Store(TokenCache(scratch))
         )
-        open_tree, close_store = lambda sets: bm25.open_tree(sets, k1=k1, b=b), bm25.close
+        open_tree, close_store = lambda sets: bm25.open_tree(sets, **settings), bm25.close
+    elif isinstance(arm, HistoryArm):
+        from coldrun.tasks.arms.builtin.history import HistoryStore
+
+        own = {"k1": arm.k1, "b": arm.b}
+        history = store.get(("history", *reader.git_dirs), HistoryStore)
+        open_tree, close_store = lambda sets: history.open_tree(sets, **own), history.close
     else:
         from coldrun.tasks.arms.builtin.grep import GrepStore
 
@@ -205,7 +211,7 @@ def _trees(hits: Iterable[Hit]) -> Iterator[tuple[str, float]]:
 
 def _share_reader(corpus: Corpus, store: SharedStore) -> CorpusReader:
     """The reader of a corpus that all sessions with this store use."""
-    trees = tuple((name, tree.git_dir, tree.tree) for name, tree in sorted(corpus.trees.items()))
+    trees = tuple((name, tree.git_dir, tree.commit) for name, tree in sorted(corpus.trees.items()))
     return store.get(("corpus", trees), lambda: CorpusReader(corpus))
 
 

@@ -33,10 +33,15 @@ class Document:
 
 @dataclass(frozen=True, slots=True)
 class DocumentSet:
-    """The documents of one tree, sorted by path, and what reads their blobs."""
+    """The documents of one tree, sorted by path, and what reads their blobs.
+
+    `name` is that of the tree in its corpus, `commit` the one whose tree it is.
+    """
 
     objects: ObjectReader
     documents: tuple[Document, ...]
+    name: str = "."
+    commit: str = ""
 
     @property
     def blobs(self) -> list[str]:
@@ -71,7 +76,7 @@ class CorpusReader:
         Raises:
             RepositoryError: A tree cannot be read.
         """
-        return tuple(lister.list(lister.tree) for lister in self._listers.values())
+        return tuple(lister.list(lister.tree.commit) for lister in self._listers.values())
 
     def list_base(self, base: str) -> tuple[DocumentSet, ...]:
         """The documents of a task's own base commit.
@@ -98,17 +103,17 @@ class _TreeLister:
     """Lists trees of one repository; folders that several trees share are read once."""
 
     def __init__(self, name: str, tree: CorpusTree) -> None:
-        self.tree = tree.tree
+        self.tree = tree
         self.objects = ObjectReader(
             tree.git_dir, hex_length=len(tree.tree), remember_bytes=REMEMBERED_BYTES
         )
         self._name = name
         self._folders: dict[tuple[str, bytes], tuple[Document, ...]] = {}
 
-    def list(self, name: str) -> DocumentSet:
-        """The documents below a tree or a commit."""
-        documents = self._list_folder(name, b"")
-        return DocumentSet(self.objects, tuple(sorted(documents, key=lambda each: each.path)))
+    def list(self, commit: str) -> DocumentSet:
+        """The documents of a commit."""
+        files = sorted(self._list_folder(commit, b""), key=lambda each: each.path)
+        return DocumentSet(self.objects, tuple(files), self._name, commit)
 
     def _list_folder(self, name: str, prefix: bytes) -> tuple[Document, ...]:
         known = self._folders.get((name, prefix))

@@ -20,7 +20,6 @@ from coldrun.tasks.arms.builtin.builtin_session import Hit
 from coldrun.tasks.arms.builtin.documents import DocumentSet, read_versions
 from coldrun.tasks.arms.builtin.line_changes import count_changes
 from coldrun.tasks.arms.builtin.token_cache import HUGE_BYTES, decode_text, is_binary
-from coldrun.tasks.arms.builtin.tokens import STOP_WORDS
 from coldrun.tasks.arms.builtin.unit_counts import (
     OpenDocuments,
     Segment,
@@ -28,6 +27,7 @@ from coldrun.tasks.arms.builtin.unit_counts import (
     find_all,
     is_too_small,
 )
+from coldrun.tasks.lib.tokens import STOP_WORDS
 
 MINIMUM_LENGTH = 3
 
@@ -144,7 +144,7 @@ class GrepTree:
 
     def count(self, word: str) -> NDArray[np.int64]:
         """How often each document's lower-cased content holds `word`, a lower-case run."""
-        told = self._add_up(*find_all(self.segments, find_runs(self.blocks, word)))
+        told = self._add_up(*find_all(self.segments, find_runs(self.blocks, word))[:2])
         by_unit = told + self._add_up(self.changed, told[self.origins])
         return by_unit[self.contents].astype(np.int64)
 

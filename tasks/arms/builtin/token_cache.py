@@ -24,12 +24,13 @@ from typing import Literal, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from coldrun.tasks.arms.builtin import line_changes, tokens
+from coldrun.tasks.arms.builtin import line_changes
 from coldrun.tasks.arms.builtin.documents import read_versions
 from coldrun.tasks.arms.builtin.line_changes import count_changes
-from coldrun.tasks.arms.builtin.tokens import TOKENIZER_VERSION, count_words, split_words
+from coldrun.tasks.lib import tokens
 from coldrun.tasks.lib.errors import StorageError
 from coldrun.tasks.lib.git.object_reader import ObjectReader
+from coldrun.tasks.lib.tokens import TOKENIZER_VERSION, count_words, split_words
 
 Item = TypeVar("Item")
 Reading = Literal["text", "binary", "huge"]

@@ -25,8 +25,8 @@ them and each entry moves few times."""
 MAXIMUM_ENTRIES = 20_000_000
 """Counts kept in memory (16 bytes each); beyond, all but the present tree is forgotten."""
 
-Found = tuple[NDArray[np.int32], NDArray[np.int32]]
-"""Units and counts, to be added up: a unit may be there twice."""
+Found = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.intp]]
+"""Units, counts, to be added up (a unit may be there twice), and the places of their tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,15 +47,15 @@ class Segment:
         starts = np.searchsorted(self.tokens, tokens, side="left")
         sizes = np.searchsorted(self.tokens, tokens, side="right") - starts
         entries = np.repeat(starts - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
-        return self.units[entries], self.counts[entries]
+        places = np.repeat(np.arange(len(tokens)), sizes)
+        return self.units[entries], self.counts[entries], places
 
 
 def find_all(segments: Iterable[Segment], tokens: NDArray[Any]) -> Found:
     """The entries of some tokens in several segments."""
-    found = [segment.find(tokens) for segment in segments]
-    if not found:
-        return np.empty(0, np.int32), np.empty(0, np.int32)
-    return np.concatenate([units for units, _ in found]), np.concatenate([n for _, n in found])
+    nothing = np.empty(0, np.int32), np.empty(0, np.int32), np.empty(0, np.intp)
+    units, counts, places = zip(nothing, *(each.find(tokens) for each in segments), strict=True)
+    return np.concatenate(units), np.concatenate(counts), np.concatenate(places)
 
 
 def add_segment(segments: list[Segment], new: Segment) -> None:

@@ -62,6 +62,7 @@ class Repository:
         self.git_dir = git_dir
         self._is_shallow = is_shallow
         self._hex_length = hex_length
+        self._paths: dict[str, Path] = {}
         self._options = repository_options(git_dir, hex_length)
 
     @classmethod
@@ -156,6 +157,11 @@ class Repository:
         output = self._read("ls-tree", "-r", "-z", "--full-tree", tree)
         return tuple(_parse_tree_line(line) for line in output.split(b"\0") if line)
 
+    def read_file(self, tree: str, path: str) -> bytes:
+        """The bytes of a file of a tree; none where there is no such file."""
+        status, content, _ = self._try("cat-file", "blob", f"{tree}:{path}")
+        return content if status == 0 else b""
+
     def stream_log(
         self,
         revisions: Sequence[str],
@@ -243,8 +249,10 @@ class Repository:
             yield repository_options(Path(folder), self._hex_length)
 
     def _path_of(self, name: str) -> Path:
-        found = self._read("rev-parse", "--path-format=absolute", "--git-path", name)
-        return Path(os.fsdecode(found).removesuffix("\n"))
+        if name not in self._paths:
+            found = self._read("rev-parse", "--path-format=absolute", "--git-path", name)
+            self._paths[name] = Path(os.fsdecode(found).removesuffix("\n"))
+        return self._paths[name]
 
     def _stream(self, arguments: Sequence[str], stdin: Iterable[bytes] | None = None) -> GitStream:
         return GitStream([*self._options, *arguments], directory=self.git_dir, stdin=stdin)

@@ -58,8 +58,10 @@ class BoundedLog:
         os.write(self._pipe, b"\n")  # wakes the thread
 
     def _copy(self) -> None:
+        waiting = select.poll()  # `select.select` takes no descriptor above 1,023
+        waiting.register(self._pipe, select.POLLIN)
         while True:
-            select.select([self._pipe], [], [])
+            waiting.poll()
             with self._lock:
                 data = os.read(self._pipe, CHUNK_BYTES)
                 if self._is_closed:

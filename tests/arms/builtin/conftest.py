@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ class GitRepo:
     """A repository in a temporary folder that a test writes commits to."""
 
     path: Path
+    clock: Iterator[int] = field(default_factory=lambda: count(1_600_000_000))
 
     def git(self, *arguments: str) -> str:
         done = subprocess.run(
@@ -39,6 +41,7 @@ class GitRepo:
                 "GIT_AUTHOR_EMAIL": "a@example.org",
                 "GIT_COMMITTER_NAME": "A",
                 "GIT_COMMITTER_EMAIL": "a@example.org",
+                "GIT_COMMITTER_DATE": f"{next(self.clock)} +0000",
             },
         )
         return done.stdout.strip()

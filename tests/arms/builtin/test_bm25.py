@@ -15,8 +15,8 @@ from coldrun.tasks.arms.builtin import unit_counts
 from coldrun.tasks.arms.builtin.bm25 import Bm25Store, Scores
 from coldrun.tasks.arms.builtin.documents import DocumentSet
 from coldrun.tasks.arms.builtin.token_cache import TokenCache, hash_token
-from coldrun.tasks.arms.builtin.tokens import tokenize
 from coldrun.tasks.lib.git.object_reader import ObjectReader
+from coldrun.tasks.lib.tokens import tokenize
 from tests.arms.builtin.conftest import GitRepo, sets_at
 
 MakeRepo = Callable[..., GitRepo]
@@ -48,14 +48,10 @@ def write_history(repo: GitRepo, commits: int, seed: int) -> list[str]:
 
 
 def score_slowly(
-    repo: GitRepo, sets: Sequence[DocumentSet], query: Sequence[str], *, k1: float, b: float
+    texts: Sequence[Sequence[str]], query: Sequence[str], *, k1: float, b: float
 ) -> list[float]:
-    """The scores that an index of this tree alone gives, its documents tokenized one by one."""
+    """The scores that an index of these texts alone gives."""
     logging.getLogger("bm25s").setLevel(logging.WARNING)
-    texts = [
-        tokenize(each.path) + tokenize(repo.git("show", each.blob or ""))
-        for each in sets[0].documents
-    ]
     vocabulary = {token: number for number, token in enumerate(sorted(set().union(*texts)))}
     index = bm25s.BM25(method="lucene", k1=k1, b=b, backend="numpy", csc_backend="scipy")
     ids = [[vocabulary[token] for token in text] for text in texts]
@@ -66,9 +62,13 @@ def score_slowly(
     return scores
 
 
-def score(store: Bm25Store, sets: Sequence[DocumentSet], query: Sequence[str]) -> Scores:
+def score(
+    store: Bm25Store, sets: Sequence[DocumentSet], query: Sequence[str]
+) -> tuple[Scores, Scores]:
+    """The scores of contents and of paths."""
     tokens = [hash_token(word) for word in query]
-    return store.open_tree(sets, k1=1.2, b=0.6).score(tokens)
+    tree = store.open_tree(sets, k1=1.2, b=0.6, path_weight=1)
+    return tree.score(tokens, tree.contents), tree.score(tokens, tree.paths)
 
 
 @pytest.mark.parametrize(("merge_below", "limit"), [(0, 10**9), (3, 10**9), (3, 0)])
@@ -91,9 +91,25 @@ def test_score_trees_of_a_history_equals_bm25s_bit_for_bit(
         for _ in range(3):
             query = source.choices(["alpha", "beta", "gamma", "epsilon", "eta2", "absent"], k=6)
             got = score(store, sets, query)
-            assert got.dtype == np.float32
-            assert got.any()
-            assert got.tolist() == score_slowly(repo, sets, query, k1=1.2, b=0.6)
+            contents = [tokenize(repo.git("show", each.blob or "")) for each in sets[0].documents]
+            paths = [tokenize(each.path) for each in sets[0].documents]
+            for scores, texts in zip(got, (contents, paths), strict=True):
+                assert scores.dtype == np.float32
+                assert scores.any()
+                assert scores.tolist() == score_slowly(texts, query, k1=1.2, b=0.6)
+
+
+def test_search_adds_the_weighted_score_of_the_path(make_repo: MakeRepo, tmp_path: Path) -> None:
+    """A file that is called what is asked for comes before one that only mentions it."""
+    repo = make_repo()
+    files = {"parser.py": "nothing of it", "other.py": "the parser and the parser"}
+    sets = sets_at(repo, repo.commit(files).commit)
+    store = Bm25Store(TokenCache(tmp_path))
+    found = {}
+    for weight in (0.0, 3.0):
+        tree = store.open_tree(sets, k1=1.5, b=0.75, path_weight=weight)
+        found[weight] = [hit.path for hit in tree.search("parser")]
+    assert found == {0.0: ["other.py"], 3.0: ["parser.py", "other.py"]}
 
 
 def test_score_tree_without_tokens_is_zero(make_repo: MakeRepo, tmp_path: Path) -> None:
@@ -101,7 +117,7 @@ def test_score_tree_without_tokens_is_zero(make_repo: MakeRepo, tmp_path: Path) 
     repo = make_repo()
     for files in ({}, {"a": "x = 1"}):
         sets = sets_at(repo, repo.commit(files).commit)
-        got = score(Bm25Store(TokenCache(tmp_path)), sets, ["alpha"])
+        got, _ = score(Bm25Store(TokenCache(tmp_path)), sets, ["alpha"])
         assert got.tolist() == [0.0] * len(sets[0].documents)
 
 
@@ -116,7 +132,7 @@ def test_open_tree_failed_load_is_tried_again(
         patch.setattr(ObjectReader, "read_blobs", _fail)
         with pytest.raises(OSError, match="gone"):
             score(store, sets, ["alpha"])
-    assert score(store, sets, ["alpha"]).tolist()[0] > 0
+    assert score(store, sets, ["alpha"])[0].tolist()[0] > 0
 
 
 def _fail(*_: object, **__: object) -> None:

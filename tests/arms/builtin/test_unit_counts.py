@@ -26,15 +26,16 @@ def test_find_all_any_entries_are_those_of_the_tokens(
         add_segment(
             segments, Segment(table[:, 0], table[:, 1].astype("i4"), table[:, 2].astype("i4"))
         )
-    units, counts = find_all(tuple(segments), np.array(wanted, dtype=np.int64))
+    units, counts, places = find_all(tuple(segments), np.array(wanted, dtype=np.int64))
     expected = Counter(
-        (unit, count)
-        for token in wanted
+        (unit, count, place)
+        for place, token in enumerate(wanted)
         for batch in batches
         for t, unit, count in batch
         if t == token
     )
-    assert Counter(zip(units.tolist(), counts.tolist(), strict=True)) == expected
+    found = zip(units.tolist(), counts.tolist(), places.tolist(), strict=True)
+    assert Counter(found) == expected
 
 
 @pytest.mark.parametrize(("merge_below", "most"), [(3, 6), (0, 64)])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coldrun.tasks.arms.builtin.tokens import count_words, split_words, tokenize
+from coldrun.tasks.lib.tokens import count_words, split_words, tokenize
 
 
 @pytest.mark.parametrize(
