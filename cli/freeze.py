@@ -27,17 +27,20 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   coldrun freeze configs/click.toml --repo ../click
+  coldrun freeze configs/click.toml --show-drops  every commit that is no task, and why
   coldrun freeze configs/mytool.toml --force     replace a lock; it remembers the earlier one
 """,
 )
 @config_argument
 @click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
+@click.option("--show-drops", is_flag=True, help="List every candidate that left, and why.")
 @click.option("--force", is_flag=True, help="Replace a lock that differs.")
 @report_options
 @place_options
 def command(
     config_path: Path,
     repo: str | None,
+    show_drops: bool,
     force: bool,
     outputs: Outputs,
     warehouse: Path,
@@ -55,7 +58,7 @@ def command(
     from coldrun.tasks.freeze.lock import EvaluationFiles
     from coldrun.tasks.freeze.write_panel import write_frozen
     from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
-    from coldrun.tasks.report.freeze_document import frozen_document, frozen_values
+    from coldrun.tasks.report.freeze_document import drop_lines, frozen_document, frozen_values
     from coldrun.tasks.report.markdown import to_markdown
 
     config = with_repo(load_config(config_path), repo)
@@ -65,7 +68,10 @@ def command(
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
     console = outputs.people
-    document = list(frozen_document(config, result))
+    document = [
+        *(drop_lines(result.dropped) if show_drops else ()),
+        *frozen_document(config, result),
+    ]
     outputs.print(document)
     console.print()
     last_run_lock = _find_last_run_lock(warehouse, files)

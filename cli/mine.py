@@ -27,6 +27,7 @@ Examples:
 )
 @config_argument
 @click.option("--repo", metavar="PATH_OR_URL", help="Path or URL of the panel's repository.")
+@click.option("--show-drops", is_flag=True, help="List every candidate that left, and why.")
 @json_option("Also write the solvable tasks as JSON Lines; - for stdout.")
 @markdown_option
 @scratch_option
@@ -34,6 +35,7 @@ Examples:
 def command(
     config_path: Path,
     repo: str | None,
+    show_drops: bool,
     outputs: Outputs,
     scratch: Path,
 ) -> None:
@@ -47,7 +49,7 @@ def command(
     from coldrun.tasks.freeze.lock import panel_to_bytes
     from coldrun.tasks.freeze.sample import split_tasks
     from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
-    from coldrun.tasks.report.freeze_document import frozen_document
+    from coldrun.tasks.report.freeze_document import drop_lines, frozen_document
 
     config = with_repo(load_config(config_path), repo)
     check_config(config)
@@ -55,4 +57,5 @@ def command(
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)
     tasks = panel_to_bytes(split_tasks(mined.tasks, config.split)[0]).decode("utf-8")
-    outputs.show(frozen_document(config, result), tasks.removesuffix("\n"))
+    listed = drop_lines(result.dropped) if show_drops else ()
+    outputs.show([*listed, *frozen_document(config, result)], tasks.removesuffix("\n"))

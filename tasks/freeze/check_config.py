@@ -11,7 +11,8 @@ from coldrun.tasks.stats.measures import parse_measure
 
 _MINED = frozenset({"base", "head", "query", "max_gold"})
 _PANEL_KEYS = {
-    "commit-files": _MINED | {"repo", "last", "unit", "exclude_gold", "renames"},
+    "commit-files": _MINED
+    | {"repo", "last", "unit", "exclude_gold", "renames", "drop", "duplicates"},
     "ticket-repos": _MINED
     | {"repos", "ticket_pattern", "tickets", "branch", "keep_unnamed_tickets"},
     "jsonl": frozenset({"repo", "base", "head", "file"}),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -41,7 +41,8 @@ class Distribution:
     `top_share` is the share of tasks with the commonest answer (and so exactly what the best
     constant scores on exact match); `effective_shapes` is 2 to the entropy in bits and
     `inverse_simpson` is 1 / sum of squared shares, both between 1 and `shapes`.
-    `names_gold_share` is the share of tasks whose query names a gold path or its basename, None
+    `names_gold_share` is the share of tasks whose query names a gold path or its basename,
+    `docs_only_share` and `tests_only_share` that of tasks whose gold is nothing else; they are None
     when the tasks were not marked. `warnings` are sentences for people, empty when no answer
     dominates.
     """
@@ -54,6 +55,8 @@ class Distribution:
     commonest_answers: tuple[AnswerCount, ...]
     commonest_items: tuple[ItemCount, ...]
     names_gold_share: float | None
+    docs_only_share: float | None
+    tests_only_share: float | None
     warnings: tuple[str, ...]
 
 
@@ -86,7 +89,9 @@ def describe_distribution(tasks: Sequence[Task]) -> Distribution:
         inverse_simpson=inverse_simpson,
         commonest_answers=answers[:COMMONEST],
         commonest_items=gold[:COMMONEST],
-        names_gold_share=_names_gold_share(tasks),
+        names_gold_share=_share(tasks, "names_gold", ("path", "basename")),
+        docs_only_share=_share(tasks, "only", ("docs",)),
+        tests_only_share=_share(tasks, "only", ("test",)),
         warnings=_warn(tasks, answers[0], gold[:1], inverse_simpson),
     )
 
@@ -122,9 +127,9 @@ def _warn(
     return tuple(warnings)
 
 
-def _names_gold_share(tasks: Sequence[Task]) -> float | None:
-    marks = [task.strata["names_gold"] for task in tasks if "names_gold" in task.strata]
-    return sum(mark != "no" for mark in marks) / len(marks) if marks else None
+def _share(tasks: Sequence[Task], stratum: str, values: Collection[str]) -> float | None:
+    marks = [task.strata[stratum] for task in tasks if stratum in task.strata]
+    return sum(mark in values for mark in marks) / len(marks) if marks else None
 
 
 def _name_answer(answer: tuple[str, ...]) -> str:

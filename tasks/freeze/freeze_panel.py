@@ -15,11 +15,11 @@ from coldrun.tasks.freeze.sample import sample_tasks, split_tasks
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.plain_text import counted
-from coldrun.tasks.lib.records import MinedPanel, Revision, Task
+from coldrun.tasks.lib.records import Dropped, MinedPanel, Revision, Task
 from coldrun.tasks.stats.measures import parse_measure
 from coldrun.tasks.stats.nulls import NullGround, measure_nulls
 
-MINER_VERSION = "1"
+MINER_VERSION = "2"
 """Raised when mining or sampling gives other tasks for the same history and settings."""
 
 MOST_CHANGED_KEPT = 200
@@ -50,6 +50,7 @@ class FrozenResult:
     sampled: tuple[Task, ...]
     dev_tasks: int
     drops: Mapping[str, int]
+    dropped: tuple[Dropped, ...]
     candidates: int
     before: Distribution
     after: Distribution
@@ -118,6 +119,11 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
         sampled=sampled,
         dev_tasks=len(dev),
         drops=mined.drops,
+        dropped=tuple(
+            each
+            for each in mined.dropped
+            if each.reason != "duplicate" or not sealed  # what it repeats may be sealed
+        ),
         candidates=mined.candidates,
         before=before,
         after=after,

@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
@@ -16,7 +16,8 @@ import pathspec
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.git.commit_log import Change, LogEntry
 from coldrun.tasks.lib.git.path_text import encode_path
-from coldrun.tasks.lib.records import DROP_REASONS, AnswerKind, GoldItem, Task
+from coldrun.tasks.lib.records import DROP_REASONS, AnswerKind, Dropped, GoldItem, Task
+from coldrun.tasks.mine.junk import find_junk
 from coldrun.tasks.mine.query import clean_text, decode_message, split_merge_title
 from coldrun.tasks.mine.task_strata import describe_strata
 
@@ -59,6 +60,14 @@ class NamesAtBase:
                 return name
         return path if path in self._base_paths else None
 
+    def find_all(self, seen: int, path: bytes) -> list[bytes]:
+        """All names at base that a search may give for `path`: that of the file it was, and its
+        own where another file was renamed onto a path that base has."""
+        name = self.find(seen, path)
+        if name is None:
+            return []
+        return [name, path] if name != path and path in self._base_paths else [name]
+
     def _record(self, renames: list[Change], seen: int) -> bool:
         # All names are looked up, then all sources given up, then all targets taken: a commit
         # may rename b to c and a to b at once.
@@ -84,6 +93,9 @@ _BOT_NAME = re.compile(
     re.IGNORECASE,
 )
 _BOT_BRANCH = re.compile(r"\b(?:dependabot|renovate|pre-commit-ci|greenkeeper|snyk|pyup)[-/]")
+LONGEST_SUBJECT = 100
+"""Characters of a dropped candidate's message that are kept."""
+
 _LAST_SECOND = 253_402_300_799
 _SUBMODULE_SIDES = frozenset({"160000", "000000"})
 
@@ -105,14 +117,17 @@ class MiningRules:
     answer: AnswerKind = "ranking"
     exclude_gold: tuple[str, ...] = ()
     max_gold: int | None = None
+    drop: tuple[str, ...] = ()
+    duplicates: Literal["union", "newest", "drop"] = "newest"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mined:
-    """Tasks, newest first, and the number of dropped candidates by reason (all reasons listed)."""
+    """Tasks and dropped candidates, newest first, and counts of the latter by each reason."""
 
     tasks: tuple[Task, ...]
     drops: Mapping[str, int]
+    dropped: tuple[Dropped, ...]
 
 
 class GoldRules:
@@ -144,7 +159,8 @@ def prepare_candidate(entry: LogEntry, rules: MiningRules) -> Candidate:
     if is_bot_branch or is_bot(entry.author_name, entry.author_email):
         return Candidate(entry, "", "bot_author")
     query = clean_text(title.text, subject_only=rules.subject_only)
-    return Candidate(entry, query, None if query else "empty_query")
+    reason = (find_junk(query) if rules.drop else None) if query else "empty_query"
+    return Candidate(entry, query, reason if reason in (*rules.drop, "empty_query") else None)
 
 
 class TaskDerivation:
@@ -163,7 +179,7 @@ class TaskDerivation:
         self._rules = rules
         self._names = None if base_paths is None else NamesAtBase(base_paths)
         self._finder = _GoldFinder(rules, gold, self._names)
-        self._drops = Counter(dict.fromkeys(DROP_REASONS, 0))
+        self._dropped: list[tuple[int, Dropped]] = []
         self._tasks: list[tuple[int, str, Task]] = []
         self.count = 0
         """How many candidates were added."""
@@ -175,21 +191,54 @@ class TaskDerivation:
         seen = 0 if self._names is None else self._names.add(entry)
         found = candidate.reason or self._finder.find(entry, seen)
         if isinstance(found, str):
-            self._drops[found] += 1
+            self._drop(entry, found)
         else:
             task = _make_task(candidate, found, self._rules, per_task_base=self._names is None)
             self._tasks.append((-entry.committed, entry.commit, task))
 
     def result(self) -> Mined:
         """The tasks, newest by committer time first, ties by full commit name, ascending."""
-        kept: dict[str, Task] = {}
-        drops = self._drops.copy()
-        for _, _, task in sorted(self._tasks, key=lambda ranked: ranked[:2]):
-            newer = kept.setdefault(task.id, task)
-            if newer.query != task.query:
-                raise PanelError(f"two queries have the task id {task.id}; please report this")
-            drops["duplicate"] += newer is not task
-        return Mined(tasks=tuple(kept.values()), drops=dict(drops))
+        same: dict[str, list[tuple[int, str, Task]]] = {}
+        for ranked in sorted(self._tasks, key=lambda ranked: ranked[:2]):
+            same.setdefault(ranked[2].id, []).append(ranked)
+        tasks, dropped = [], list(self._dropped)
+        for found in same.values():
+            if len({task.query for _, _, task in found}) > 1:
+                raise PanelError(f"two queries have the task id {found[0][2].id}; please report it")
+            task = self._join([task for _, _, task in found])
+            leaving = found if task is None else found[1:]
+            if task is not None and len(task.gold) > (self._rules.max_gold or len(task.gold)):
+                dropped.append(_describe_drop(*found[0], "too_many_files"))
+            elif task is not None:
+                tasks.append(task)
+            dropped += [_describe_drop(*ranked, "duplicate") for ranked in leaving]
+        dropped.sort(key=lambda ranked: (ranked[0], ranked[1].commit))
+        drops = Counter(each.reason for _, each in dropped)
+        return Mined(
+            tasks=tuple(tasks),
+            drops={reason: drops[reason] for reason in DROP_REASONS},
+            dropped=tuple(each for _, each in dropped),
+        )
+
+    def _join(self, tasks: list[Task]) -> Task | None:
+        """What is asked of tasks with one query, newest first; None where none is."""
+        newest, *others = tasks
+        if not others or self._rules.duplicates == "newest" or newest.base is not None:
+            return newest
+        if self._rules.duplicates == "drop":
+            return None
+        items = sorted({gold.item for task in tasks for gold in task.gold})
+        gold = tuple(map(_gold_item, items))
+        return replace(newest, gold=gold, strata=describe_strata(newest.query, items))
+
+    def _drop(self, entry: LogEntry, reason: str) -> None:
+        subject = decode_message(entry.message).partition("\n")[0][:LONGEST_SUBJECT]
+        self._dropped.append((-entry.committed, Dropped(entry.commit, reason, subject)))
+
+
+def _describe_drop(rank: int, commit: str, task: Task, reason: str) -> tuple[int, Dropped]:
+    subject = task.query.partition("\n")[0][:LONGEST_SUBJECT]
+    return rank, Dropped(commit, reason, subject)
 
 
 def make_task_id(query: str) -> str:
@@ -212,7 +261,7 @@ class _GoldFinder:
         self._names = names
         self._renamed: Collection[bytes] = () if names is None else names.renamed_paths
         self._text: dict[bytes, str] = {}
-        self._plain: dict[bytes, tuple[str | None, bool]] = {}
+        self._plain: dict[bytes, list[tuple[str | None, bool]]] = {}
 
     def find(self, entry: LogEntry, seen: int) -> str | list[str]:
         """The gold items of a commit, sorted, or the reason why it has none."""
@@ -223,11 +272,11 @@ class _GoldFinder:
             if change.new_mode in _SUBMODULE_SIDES and change.old_mode in _SUBMODULE_SIDES:
                 continue
             touched = True
-            item, is_excluded = self._decide(change, seen)
-            if not is_excluded:
-                included = True
-                if item is not None:
-                    items.add(item)
+            for item, is_excluded in self._decide(change, seen):
+                if not is_excluded:
+                    included = True
+                    if item is not None:
+                        items.add(item)
         if not touched:
             return "no_file"
         if not included:
@@ -238,21 +287,25 @@ class _GoldFinder:
             return "too_many_files"
         return sorted(items)
 
-    def _decide(self, change: Change, seen: int) -> tuple[str | None, bool]:
+    def _decide(self, change: Change, seen: int) -> list[tuple[str | None, bool]]:
         """Patterns match the name at base, or the file's own name when it came later."""
         before = change.source if change.status == "R" and change.source else change.path
         if self._names is None:
             # The corpus is the first parent, where all but the added and copied files are.
             name = None if change.status in "AC" or change.old_mode == "160000" else before
-        elif change.status == "R" or before in self._renamed:
+            return [self._judge(name, change.path)]
+        if change.status == "R" or before in self._renamed:
+            names = self._names.find_all(seen, before)
+            if change.status == "R" and self._names.find(seen, change.path) == change.path:
+                names.append(change.path)  # it replaces a file that base has
+            if not names:
+                return [self._judge(None, change.path)]
+            return [self._judge(name, change.path) for name in names]
+        known = self._plain.get(before)
+        if known is None:
             name = self._names.find(seen, before)
-        else:
-            known = self._plain.get(before)
-            if known is None:
-                name = self._names.find(seen, before)
-                known = self._plain[before] = self._judge(name, change.path)
-            return known
-        return self._judge(name, change.path)
+            known = self._plain[before] = [self._judge(name, change.path)]
+        return known
 
     def _judge(self, name: bytes | None, path: bytes) -> tuple[str | None, bool]:
         if name is None:

@@ -27,6 +27,7 @@ from typing import Any
 from coldrun.tasks.config import PanelConfig
 from coldrun.tasks.lib.errors import RepositoryError
 from coldrun.tasks.lib.git.commit_log import LogEntry
+from coldrun.tasks.lib.git.path_text import encode_path
 from coldrun.tasks.lib.git.repository import Repository
 from coldrun.tasks.lib.records import MinedPanel, Revision
 from coldrun.tasks.mine.candidates import (
@@ -61,6 +62,8 @@ def mining_rules(spec: PanelConfig) -> MiningRules:
         answer=spec.answer_kind,
         exclude_gold=spec.exclude_gold,
         max_gold=spec.max_gold,
+        drop=spec.drop,
+        duplicates=spec.duplicates,
     )
 
 
@@ -79,6 +82,17 @@ def list_items(repository: Repository, tree: str) -> dict[bytes, str]:
     """Files and symbolic links of a tree: their paths as bytes and as items."""
     entries = repository.list_tree(tree)
     return {entry.raw_path: entry.path for entry in entries if entry.kind != "submodule"}
+
+
+def _generated(repository: Repository, tree: str) -> list[str]:
+    """Patterns of the files that the repository's own `.gitattributes` calls generated."""
+    rules = (line.split() for line in repository.read_file(tree, ".gitattributes").splitlines())
+    marks = (b"linguist-generated", b"linguist-generated=true")
+    return [
+        encode_path(pattern)
+        for pattern, *attributes in filter(None, rules)
+        if not pattern.startswith(b"#") and any(mark in attributes for mark in marks)
+    ]
 
 
 def count_item_changes(
@@ -106,7 +120,7 @@ def _mine_range(
     repository: Repository, spec: PanelConfig, base: Revision, head: Revision
 ) -> MinedPanel:
     rules = mining_rules(spec)
-    gold = GoldRules(rules.exclude_gold)
+    gold = GoldRules((*rules.exclude_gold, *_generated(repository, base.tree)))
     with ThreadPoolExecutor(max_workers=1) as pool:
         counts_later = pool.submit(_count_changes, repository, base.commit)
         log = repository.stream_log([head.commit, f"^{base.commit}"], **log_options(spec))
@@ -117,6 +131,7 @@ def _mine_range(
     return MinedPanel(
         tasks=mined.tasks,
         drops=mined.drops,
+        dropped=mined.dropped,
         candidates=derivation.count,
         base=base,
         head=head,
@@ -128,7 +143,7 @@ def _mine_range(
 
 def _mine_parents(repository: Repository, spec: PanelConfig, head: Revision) -> MinedPanel:
     rules = mining_rules(spec)
-    gold = GoldRules(rules.exclude_gold)
+    gold = GoldRules((*rules.exclude_gold, *_generated(repository, head.tree)))
     last = spec.last or PARENT_BASE_COMMITS
     log = repository.stream_log([head.commit], last=last, **log_options(spec))
     derivation = _derive(log, rules, gold, None)
@@ -144,6 +159,7 @@ def _mine_parents(repository: Repository, spec: PanelConfig, head: Revision) -> 
     return MinedPanel(
         tasks=mined.tasks,
         drops=mined.drops,
+        dropped=mined.dropped,
         candidates=derivation.count,
         base=None,
         head=head,

@@ -34,8 +34,9 @@ def pick_base(repository: Repository, head: str, spec: PanelConfig, *, wanted: i
         found = search.find(wanted)
     if search.count(found) == 0:
         raise RepositoryError(
-            f"no base before {head} leaves a solvable task: of {len(search.entries)} commits none "
-            "touches a file that was there before; name a repository with more history"
+            f"no base before {head} leaves a solvable task: each of {len(search.entries)} commits "
+            "touches only files that came later, or its message asks nothing; name a repository "
+            "with more history"
         )
     return repository.resolve(search.chain[found])
 

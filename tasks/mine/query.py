@@ -11,6 +11,8 @@ The rules, in order:
 5. Last paragraphs that consist of trailer lines alone go, as long as one of them is a usual
    trailer or has a hyphen ("Fixes: #12", "Closes-Bug: 7"): "Note: …" is prose and stays.
 6. HTML comments that fill whole lines go: they are the instructions of pull-request templates.
+7. What names the change itself goes: numbers of issues and pull requests ("(#12)", "Fixes #12."),
+   their addresses, and commit names. An arm with a network could look the answer up there.
 """
 
 from __future__ import annotations
@@ -63,6 +65,27 @@ _USUAL_TOKENS = frozenset(
 )
 _TEMPLATE_NOTE = re.compile(r"^[ \t]*<!--.*?-->[ \t]*$\n?", re.DOTALL | re.MULTILINE)
 _RULE_LINE = re.compile(r"[-=_*]{3,}$")
+_NUMBER = r"(?:(?<![\w&/])[\w.-]+/[\w.-]+#|(?<![\w&])#+|\bgh-)\d+\b"
+_ADDRESS = (
+    r"https?://\S+/(?:pull|pulls|issues?|commits?|compare|merge_requests|pull-requests|tickets?|c"
+    r"|browse|bugs?|show_bug\.cgi\?id=)[/=]?[\w./#-]*[\w#/]"
+)
+_SAID_OF = (
+    r"(?:fix(?:e[sd])?|close[sd]?|resolve[sd]?|ref(?:erence)?s?|see(?: also)?|relate[sd](?: to)?"
+    r"|address(?:es|ed)?|part of|follow[- ]?up (?:to|of|from|on)|issues?|bugs?|tickets?|prs?"
+    r"|pull[- ]requests?|merge[- ]requests?|in|from|by|for|of|since)"
+)
+_REFERENCES = re.compile(
+    rf"[(\[]?(?:\b{_SAID_OF}[ :-]*)*(?:{_NUMBER}|{_ADDRESS})"
+    rf"(?:(?:,? and |,? & |, ?| |/)(?:{_NUMBER}|{_ADDRESS}))*[)\]]?"
+    rf"|(?:\b{_SAID_OF}[ :-]*)*\b(?:issue|bug|ticket|pr|pull request)s? \d{{2,}}\b",
+    re.IGNORECASE,
+)
+_COMMIT_NAME = re.compile(
+    r"(?:\b(?:in|by|from|of|since|commits?|revision) )*"
+    r"\b(?=[0-9a-f]*\d)(?=[0-9a-f]*[a-f])[0-9a-f]{7,40}\b"
+)
+_LEFT_OVER = re.compile(r"\W*(?:and|\w*)\W*(?:commit\W*)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +149,24 @@ def split_merge_title(text: str) -> MergeTitle:
 
 
 def clean_text(text: str, *, subject_only: bool = False) -> str:
-    """Rules 3 to 6 on a message that has no merge boilerplate."""
+    """Rules 3 to 7 on a message that has no merge boilerplate."""
+    return _without_references(_without_tooling(text, subject_only=subject_only))
+
+
+def _without_references(text: str) -> str:
+    """Rule 7. A line of which no more than a word is left goes whole."""
+    lines: list[str] = []
+    for line in text.split("\n"):
+        rest = _COMMIT_NAME.sub("", _REFERENCES.sub("", line))
+        if rest == line:
+            lines.append(line)
+        elif not _LEFT_OVER.fullmatch(rest):
+            rest = re.sub(r" +(?=[.,:;)]|$)", "", re.sub(r"(?<=\S)  +", " ", rest))
+            lines.append(re.sub(r"^[\s.,:;-]+", "", rest) if line[:1] not in " -*" else rest)
+    return "\n".join(lines).strip()
+
+
+def _without_tooling(text: str, *, subject_only: bool) -> str:
     if "<!--" in text:
         text = _TEMPLATE_NOTE.sub("", text).strip()
     if "\n" not in text:

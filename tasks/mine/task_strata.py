@@ -64,13 +64,16 @@ _KINDS = ("code", "test", "docs", "other")
 def describe_strata(query: str, items: Sequence[str]) -> dict[str, str]:
     """The strata of a task whose gold items are paths: what most of them are decides.
 
-    Ties go to the language first in the alphabet, and to code before test before docs.
+    Ties go to the language first in the alphabet, and to code before test before docs. `only` is
+    "docs" or "test" where all of them are.
     """
+    kinds = [find_kind(item) for item in items]
     return {
         "names_gold": name_gold(query, items),
         "files": "single" if len(items) == 1 else "multi",
         "language": _commonest([find_language(item) for item in items]),
-        "kind": _commonest([find_kind(item) for item in items], _KINDS),
+        "kind": _commonest(kinds, _KINDS),
+        "only": kinds[0] if kinds[0] in ("docs", "test") and len(set(kinds)) == 1 else "no",
     }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -10,6 +10,7 @@ from coldrun.tasks.config import Config
 from coldrun.tasks.freeze.distribution import Distribution
 from coldrun.tasks.freeze.freeze_panel import FrozenResult
 from coldrun.tasks.lib.plain_text import counted, cut_text
+from coldrun.tasks.lib.records import Dropped
 from coldrun.tasks.report.document import Block, Heading, Line, lines, table_of, warning_lines
 
 SHOWN = 72
@@ -56,6 +57,13 @@ def frozen_document(config: Config, result: FrozenResult) -> Iterator[Block]:
     )
 
 
+def drop_lines(dropped: Sequence[Dropped]) -> Iterator[Line]:
+    """Each candidate that left: why, which commit, and how its message begins."""
+    for each in dropped:
+        reason = each.reason.replace("_", " ")
+        yield Line(f"{reason:18} {each.commit[:12]}  {each.subject}", is_whole=True)
+
+
 def _distribution_lines(when: str, spread: Distribution) -> Iterator[Line]:
     yield Line(
         f"answers {when}: {counted(spread.tasks, 'task')}, {counted(spread.shapes, 'shape')}, "
@@ -63,6 +71,12 @@ def _distribution_lines(when: str, spread: Distribution) -> Iterator[Line]:
     )
     if spread.names_gold_share is not None:
         yield Line(f"{spread.names_gold_share:.0%} of the queries name a gold file", depth=1)
+    if spread.docs_only_share is not None and spread.tests_only_share is not None:
+        yield Line(
+            f"{spread.docs_only_share:.0%} of the answers are documentation only, "
+            f"{spread.tests_only_share:.0%} tests only",
+            depth=1,
+        )
     answers = [(answer.count, " + ".join(answer.answer)) for answer in spread.commonest_answers]
     items = [(item.count, item.item) for item in spread.commonest_items]
     for what, found in (("answers", answers), ("gold items", items)):

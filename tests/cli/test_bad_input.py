@@ -70,8 +70,8 @@ def garden(new_repository: Callable[..., RepositoryBuilder]) -> RepositoryBuilde
     start = repository.commit("start", {"a.py": "1", "b.py": "1"})
     repository.git("tag", "v0", start)
     repository.branch("side", start)
-    repository.commit("mend a", {"a.py": "2"})
-    repository.commit("mend b", {"b.py": "2"})
+    repository.commit("mend the first header", {"a.py": "2"})
+    repository.commit("mend the second header", {"b.py": "2"})
     repository.commit("aside", {"a.py": "3"}, branch="side")
     return repository
 
@@ -117,7 +117,7 @@ def test_mine_of_a_range_in_which_nothing_is_solvable(
 ) -> None:
     """The drops say why, so that the range can be mended."""
     garden.git("tag", "v1", garden.git("rev-parse", "main"))
-    garden.commit("add c", {"c.py": "1"})
+    garden.commit("parse the third header", {"c.py": "1"})
     lab.write(MINED.format(repo="../garden", base="v1", head="main"))
 
     line = call("freeze", lab.config)

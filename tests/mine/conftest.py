@@ -19,6 +19,7 @@ def mine() -> Callable[..., MinedPanel]:
 
     def run(made: Any, **panel: Any) -> MinedPanel:
         panel.setdefault("exclude_gold", ())
+        panel.setdefault("drop", ())
         path = getattr(made, "path", made)
         spec = PanelConfig(kind="commit-files", repo=str(path), **panel)
         return mine_commit_files(Repository.open(path), spec)

@@ -38,6 +38,7 @@ def test_mine_commit_gives_a_task_with_its_files(new_repository, mine):
         "files": "multi",
         "language": "python",
         "kind": "code",
+        "only": "no",
     }
     assert panel.base == Repository.open(made.path).resolve(base)
     assert panel.head.commit == head
@@ -73,7 +74,99 @@ def test_mine_every_reason_to_drop_is_counted_once(new_repository, mine):
         "duplicate": 1,
     }
     assert [task.query for task in panel.tasks] == ["same words"]
-    assert panel.tasks[0].gold == (GoldItem(item="f1"),)
+    assert panel.tasks[0].gold == (GoldItem(item="a"), GoldItem(item="f1"))
+
+
+@pytest.mark.parametrize(
+    ("duplicates", "max_gold", "gold", "dropped"),
+    [
+        ("union", 3, ["a", "b", "c"], {"duplicate": 1}),
+        ("union", 2, None, {"duplicate": 1, "too_many_files": 1}),
+        ("newest", 2, ["b", "c"], {"duplicate": 1}),
+        ("drop", 2, None, {"duplicate": 2}),
+    ],
+)
+def test_mine_questions_asked_twice_are_joined_or_dropped(
+    new_repository, mine, duplicates, max_gold, gold, dropped
+):
+    """What is declared decides: the union of gold, the newest alone, or neither."""
+    made = new_repository()
+    base = made.commit("start", {"a": "1", "b": "1", "c": "1"})
+    made.commit("the same words", {"a": "2"})
+    made.commit("the same words (#7)", {"b": "2", "c": "2"})
+    panel = mine(made, base=base, duplicates=duplicates, max_gold=max_gold)
+    assert [[item.item for item in task.gold] for task in panel.tasks] == [gold] * (
+        gold is not None
+    )
+    assert drops(panel) == dropped
+    assert len(panel.dropped) == sum(dropped.values())
+
+
+def test_mine_dropped_candidates_are_named_newest_first(new_repository, mine):
+    """Each with its commit, the reason and its subject; `drop` says which kinds of junk go."""
+    made = new_repository()
+    base = made.commit("start", {"a": "1", "b": "1"})
+    bump = made.commit("Release 2.0", {"a": "2"})
+    kept = made.commit("Keep the parser's newlines", {"a": "3"})
+    typo = made.commit("Fix typo", {"b": "2"})
+    panel = mine(made, base=base, drop=PanelConfig.model_fields["drop"].default)
+    assert [tuple(each) for each in panel.dropped] == [
+        (typo, "few_words", "Fix typo"),
+        (bump, "version_bump", "Release 2.0"),
+    ]
+    assert mine(made, base=base, drop=("few_words",)).candidates == 3
+    assert drops(mine(made, base=base, drop=("few_words",))) == {"few_words": 1}
+    assert kept not in {each.commit for each in panel.dropped}
+
+
+def test_mine_path_that_another_file_was_renamed_onto_is_gold_too(new_repository, mine):
+    """At base both names exist, so a search may give either."""
+    made = new_repository()
+    base = made.commit("start", {"old.py": BODY, "new.py": "short"})
+    made.commit("Throw the new one away", {"new.py": None})
+    made.commit("Take the old one's place", {"old.py": None, "new.py": BODY})
+    made.commit("Change it afterwards", {"new.py": BODY + "x"})
+    gold = {task.query: [item.item for item in task.gold] for task in mine(made, base=base).tasks}
+    assert gold == {
+        "Throw the new one away": ["new.py"],
+        "Take the old one's place": ["new.py", "old.py"],
+        "Change it afterwards": ["new.py", "old.py"],
+    }
+
+
+def test_mine_generated_files_are_no_gold(new_repository, mine):
+    """`.gitattributes` at base says which."""
+    made = new_repository()
+    marks = "gen/** linguist-generated\n*.snap linguist-generated=true -diff\n*.py text\n# x\n"
+    files = {".gitattributes": marks, "gen/a.py": "1", "b.snap": "1", "c.py": "1"}
+    base = made.commit("start", files)
+    made.commit("Regenerate and change", {"gen/a.py": "2", "b.snap": "2", "c.py": "2"})
+    (task,) = mine(made, base=base).tasks
+    assert [item.item for item in task.gold] == ["c.py"]
+
+
+@pytest.mark.parametrize(
+    ("path", "is_gold"),
+    [
+        ("docs/changes.rst", False),
+        ("doc/build/changelog/unreleased_20/1.rst", False),
+        ("src/changes.xml", False),
+        ("newsfragments/12.bugfix", False),
+        ("docs/release-notes/1.md", False),
+        ("web/app.min.js", False),
+        ("src/changes.py", True),
+        ("tasks/history/plan.py", True),
+        ("news/views.py", True),
+        ("docs/history.html", True),
+    ],
+)
+def test_mine_changelogs_of_any_name_and_depth_are_no_gold(new_repository, mine, path, is_gold):
+    """Code that has the same name stays."""
+    made = new_repository()
+    base = made.commit("start", {path: "1", "a": "1"})
+    made.commit("Change both of them", {path: "2", "a": "2"})
+    (task,) = mine(made, base=base, exclude_gold=DEFAULT_EXCLUDE_GOLD).tasks
+    assert (path in [item.item for item in task.gold]) == is_gold
 
 
 def test_mine_order_is_committer_time_then_name(new_repository, mine):
@@ -183,7 +276,7 @@ def test_mine_merge_unit_pull_requests_and_squashes_are_tasks(new_repository, mi
     panel = mine(made, base=base, unit="merge")
     assert gold_by_query(panel) == {
         "Make it better\n\nBecause.": ["a", "b"],
-        "Squashed change (#2)": ["c"],
+        "Squashed change": ["c"],
         "Touch the moved file": ["a"],
     }
     assert drops(panel) == {"merge": 1, "bot_author": 1}

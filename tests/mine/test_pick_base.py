@@ -15,7 +15,7 @@ def pick():
     """Pick a base in the repository of a builder."""
 
     def run(made, wanted, head="HEAD", **panel):
-        spec = PanelConfig(kind="commit-files", repo=str(made.path), base="-", **panel)
+        spec = PanelConfig(kind="commit-files", repo=str(made.path), base="-", drop=(), **panel)
         return pick_base(Repository.open(made.path), head, spec, wanted=wanted).commit
 
     return run

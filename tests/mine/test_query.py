@@ -69,6 +69,43 @@ def test_clean_message_template_instructions_go_and_code_stays():
     assert clean_message(message) == "Fix it\n\n\nIt broke.\nUse `<!-- x -->`."
 
 
+@pytest.mark.parametrize(
+    ("said", "asked"),
+    [
+        ("Wrap lines (#123)", "Wrap lines"),
+        ("Fix #3084: Correct the flag", "Correct the flag"),
+        ("Wrap lines\n\nFixes #1.", "Wrap lines"),
+        ("Wrap lines\n\nFixes #654, #824 and #951", "Wrap lines"),
+        ("Wrap lines (fixes #12)\n\nCloses: #7\nSupersed: #3", "Wrap lines"),
+        ("Wrap lines as in pallets/click#2837 by two", "Wrap lines as by two"),
+        ("See https://github.com/a/b/pull/30#issuecomment-1 for lines", "for lines"),
+        ("EOF was introduced in 262bdf0", "EOF was introduced"),
+        ("Wrap lines\n\nThis reverts commit 7111dc0cbaae2070173e9f4a054745ee7d036dfa.\nIt broke.",
+         "Wrap lines\n\nThis reverts.\nIt broke."),
+        ("Add test for issue 11412", "Add test"),
+        ("gh-1234: wrap lines", "wrap lines"),
+    ],
+)  # fmt: skip
+def test_clean_message_what_names_the_change_itself_goes(said, asked):
+    """An arm with a network could look the answer up by these."""
+    assert clean_message(said.encode()) == asked
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "Read C# and F# files",
+        "Colours such as #fff and #12ab56 are kept as &#39; is",
+        "See https://docs.python.org/3/library/io.html",
+        "Version 8.1.7 of 2020 added deadbeef and facade",
+        "  1. one\n\n\n  2. two",
+    ],
+)
+def test_clean_message_what_only_looks_like_a_number_of_a_change_stays(message):
+    """Prose, addresses of documents and words of hexadecimal letters are the question."""
+    assert clean_message(message.encode()) == message.strip()
+
+
 def test_clean_message_subject_only_is_the_title():
     """The subject is the first line, of a pull request its title."""
     assert clean_message(b"Title\nmore\n\nBody", subject_only=True) == "Title"

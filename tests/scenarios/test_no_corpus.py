@@ -74,7 +74,7 @@ def test_what_an_arm_finds_without_the_corpus_is_a_null(
     names = [f"src/part{number}.py" for number in range(TASKS)]
     base = repository.commit("start", {name: f"topic{at}\n" for at, name in enumerate(names)})
     for at, name in enumerate(names):
-        repository.commit(f"mend topic{at}", {name: f"topic{at}\nmended\n"})
+        repository.commit(f"mend broken handler topic{at}", {name: f"topic{at}\nmended\n"})
     lab = EvaluationLab(tmp_path)
     lab.write(CONFIG.format(repo=repository.path, base=base))
     lab.write_arm(arm + SERVE)
