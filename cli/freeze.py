@@ -55,8 +55,9 @@ def command(
     from coldrun.tasks.config import load_config
     from coldrun.tasks.freeze.check_config import check_config
     from coldrun.tasks.freeze.freeze_panel import freeze_panel
-    from coldrun.tasks.freeze.lock import EvaluationFiles
+    from coldrun.tasks.freeze.lock import EvaluationFiles, read_lock, with_locked_random
     from coldrun.tasks.freeze.write_panel import write_frozen
+    from coldrun.tasks.lib.errors import LockError
     from coldrun.tasks.mine.mine_panel import mine_panel, with_repo
     from coldrun.tasks.report.freeze_document import drop_lines, frozen_document, frozen_values
     from coldrun.tasks.report.markdown import to_markdown
@@ -64,6 +65,8 @@ def command(
     config = with_repo(load_config(config_path), repo)
     check_config(config)
     files = EvaluationFiles(config_path)
+    with suppress(LockError):
+        config = with_locked_random(config, read_lock(files))
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)

@@ -42,7 +42,7 @@ def run_name() -> str:
 
 
 @flow(name="evaluate", flow_run_name=run_name, persist_result=False)
-def evaluate(
+def evaluate(  # noqa: PLR0913  a run's request
     evaluation: str,
     commit: str | None = None,
     mode: Mode = "cold",
@@ -51,6 +51,7 @@ def evaluate(
     run_id: str | None = None,
     trials: int | None = None,
     always_executed: Sequence[str] = (),
+    only_primary: bool = False,
 ) -> str:
     """Run one evaluation.
 
@@ -62,6 +63,7 @@ def evaluate(
         run_id: The id of a new run; left out, it is made.
         trials: How often everything is asked, in place of what is configured.
         always_executed: Arms that are executed even with `reuse`.
+        only_primary: Whether only the panel's primary part is asked.
 
     Returns:
         The id of the run, which has landed and is judged.
@@ -76,6 +78,7 @@ def evaluate(
         "run_id": None if run_id is None else check_run_id(run_id),
         "trials": trials,
         "always_executed": list(always_executed),
+        "only_primary": only_primary,
     }
     return publish(answer_run(plan_stage(evaluation, point, request)))
 

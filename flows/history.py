@@ -131,5 +131,6 @@ def _measure_as_run(ask: PointRequest) -> Report:
         run_id=asked.run_id,
         trials=asked.trials,
         always_executed=sorted(asked.always_executed),
+        only_primary=asked.only_primary,
     )
     return report_of(asked.warehouse, run_id).report

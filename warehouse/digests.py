@@ -12,7 +12,7 @@ from coldrun.tasks.lib.canonical import canonical_json, digest_json
 from coldrun.tasks.lib.errors import EditedError
 from coldrun.tasks.lib.safe_json import BadJsonError, load_object
 
-SEALED_TABLES = ("tasks", "captures", "attempts", "events", "sessions", "scores")
+SEALED_TABLES = ("tasks", "captures", "attempts", "events", "sessions", "scores", "other_scores")
 """The tables of a run; scores are derived, and `compare` and `trend` read them."""
 
 

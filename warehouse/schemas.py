@@ -63,6 +63,7 @@ TASKS = pa.schema(
         ("grades", pa.list_(pa.float64())),
         ("provenances", pa.list_(pa.string())),
         ("strata", _TEXT_MAP),
+        ("parts", pa.list_(pa.string())),  # of the panel; null or empty: only in the population
     ]
 )
 
@@ -138,7 +139,8 @@ TABLES: dict[str, pa.Schema] = {
     "attempts": _details_of(Attempt),
     "events": _details_of(ComponentEvent),
     "sessions": schema_of(SessionRecord),
-    "scores": SCORES,
+    "scores": SCORES,  # of the primary part
+    "other_scores": SCORES,  # of tasks outside of it; `n` is null
     "points": POINTS,
 }
 

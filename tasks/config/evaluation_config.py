@@ -170,7 +170,21 @@ class SampleConfig(Section):
         Literal["gold-capped", "answer-shape", "all", "random", "newest", "largest-first"] | None
     ) = None
     size: int | None = Field(default=None, ge=1)
+    random: int | None = Field(default=None, ge=0)
+    primary: Literal["balanced", "random"] | None = None
     seed: int = Field(default=0, ge=0)
+
+    @model_validator(mode="after")
+    def _has_its_primary_part(self) -> SampleConfig:
+        is_whole = self.rule in ("all", "random")
+        if is_whole and (self.random is not None or self.primary == "balanced"):
+            raise ValueError(
+                f'rule = "{self.rule}" makes the whole panel the random part; leave `random` out, '
+                "and `primary`"
+            )
+        if self.primary == "random" and self.random == 0:
+            raise ValueError('primary = "random" needs a random part; give `random` a number')
+        return self
 
 
 class SplitConfig(Section):
@@ -332,6 +346,24 @@ class Config(Section):
     def sample_rule(self) -> str:
         """The sampling rule: by answer shape for sets, gold-capped for rankings, unless said."""
         return self.sample.rule or ("gold-capped" if self.is_ranking else "answer-shape")
+
+    @property
+    def primary_part(self) -> Literal["balanced", "random"]:
+        """The part that bars, nights, trends and histories use."""
+        is_whole = self.sample_rule in ("all", "random")
+        return self.sample.primary or ("random" if is_whole else "balanced")
+
+    @property
+    def random_size(self) -> int:
+        """The size of the random part beside a balanced one: as said, else as large as that where
+        all arms are built in and so cost nothing, else 0. With one part alone it is 0."""
+        size = self.sample.size or 0
+        if self.sample_rule in ("all", "random"):
+            return 0
+        if self.sample.random is not None:
+            return self.sample.random
+        is_free = all(arm.kind in BUILTIN_ROLES for arm in self.arms)
+        return size if is_free or self.sample.primary == "random" else 0
 
     @property
     def is_ranking(self) -> bool:

@@ -10,7 +10,7 @@ from coldrun.tasks.config import Config
 from coldrun.tasks.config.ablation import find_shared_component
 from coldrun.tasks.freeze.distribution import Distribution, describe_distribution, warn_of_size
 from coldrun.tasks.freeze.lock import LOCK_SCHEMA, locked_settings, panel_to_bytes
-from coldrun.tasks.freeze.population import describe_population
+from coldrun.tasks.freeze.parts import Part, Parts, draw_parts, mark_parts
 from coldrun.tasks.freeze.sample import sample_tasks, split_tasks
 from coldrun.tasks.lib.canonical import digest_bytes
 from coldrun.tasks.lib.errors import PanelError
@@ -28,11 +28,11 @@ MOST_CHANGED_KEPT = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NullLine:
-    """One null at the primary measure, before sampling and in the sample: means in [0, 1]."""
+    """One null at the primary measure, over all dev tasks and by part: means in [0, 1]."""
 
     name: str
     before: float
-    after: float
+    after: Mapping[Part, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +40,15 @@ class FrozenResult:
     """What freezing made, and what it has to tell. Figures are of the dev part alone.
 
     `sealed` are all tasks of the sealed part; `sealed_panel` are the canonical bytes of those that
-    an opening asks (the same rule, size and seed as for dev), None without a split.
+    an opening asks (drawn as the primary part of dev is), None without a split. `parts` are those
+    of the panel, the primary one, which `sampled` repeats, first.
     """
 
     panel: bytes
     lock: dict[str, Any]
     sealed: tuple[Task, ...]
     sealed_panel: bytes | None
+    parts: Parts
     sampled: tuple[Task, ...]
     dev_tasks: int
     drops: Mapping[str, int]
@@ -72,18 +74,17 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
             "choose an older base, a longer range, or fewer exclusions"
         )
     dev, sealed = split_tasks(mined.tasks, config.split)
-    sampled = sample_tasks(
-        dev, rule=config.sample_rule, size=config.sample.size, seed=config.sample.seed
-    )
+    parts = draw_parts(config, dev)
+    sampled = parts[config.primary_part]
     before, after = describe_distribution(dev), describe_distribution(sampled)
-    panel = panel_to_bytes(sampled)
+    panel = panel_to_bytes(mark_parts(parts))
     sealed_panel = draw_sealed(config, mined.tasks)
     sealed_asked = 0 if sealed_panel is None else sealed_panel.count(b"\n")
     ground = NullGround(
         corpus_items=_count_items(mined, dev),
         change_counts=_most_changed(mined.change_counts),
     )
-    nulls = _null_lines(config, dev, sampled, ground)
+    nulls = _null_lines(config, dev, parts, ground)
     lock = {
         "schema": LOCK_SCHEMA,
         "panel": {
@@ -102,7 +103,12 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
                 "trees": {name: _revision(rev) for name, rev in sorted(mined.corpora.items())},
             },
             "notes": list(mined.notes),
-            "population": describe_population(dev, sampled),
+            "primary": config.primary_part,
+            "parts": {
+                name: {"tasks": len(tasks), "digest": digest_bytes(panel_to_bytes(tasks))}
+                for name, tasks in parts.items()
+            },
+            "population": len(dev),
             "nulls": {line.name: line.before for line in nulls},
         },
         "settings": locked_settings(config),
@@ -116,6 +122,7 @@ def freeze_panel(config: Config, mined: MinedPanel) -> FrozenResult:
         lock=lock,
         sealed=sealed,
         sealed_panel=sealed_panel,
+        parts=parts,
         sampled=sampled,
         dev_tasks=len(dev),
         drops=mined.drops,
@@ -162,18 +169,18 @@ def _warn_of_oracles(config: Config) -> tuple[str, ...]:
 def draw_sealed(config: Config, tasks: Sequence[Task]) -> bytes | None:
     """The canonical bytes of the sealed tasks that an opening asks; None without a split.
 
-    The sealed part is sampled as the dev part is, so that both figures are of one kind; what is
-    not drawn stays unread too.
+    The sealed part is sampled as the primary part of dev is, so that both figures are of one kind;
+    what is not drawn stays unread too.
     """
     sealed = split_tasks(tasks, config.split)[1]
     if not sealed:
         return None
-    size = config.sample.size
-    if config.sample_rule == "all" and size is not None:
+    rule, size = config.sample_rule, config.sample.size
+    if rule == "all" and size is not None:
         size = max(size, len(sealed))
-    return panel_to_bytes(
-        sample_tasks(sealed, rule=config.sample_rule, size=size, seed=config.sample.seed)
-    )
+    elif config.primary_part == "random" and rule != "all":
+        rule, size = "random", size if rule == "random" else config.random_size
+    return panel_to_bytes(sample_tasks(sealed, rule=rule, size=size, seed=config.sample.seed))
 
 
 def _describe_sealed(
@@ -197,14 +204,19 @@ def _count_items(mined: MinedPanel, dev: Sequence[Task]) -> int:
 
 
 def _null_lines(
-    config: Config, dev: Sequence[Task], sampled: Sequence[Task], ground: NullGround
+    config: Config, dev: Sequence[Task], parts: Parts, ground: NullGround
 ) -> tuple[NullLine, ...]:
     primary = parse_measure(config.primary)
-    before = measure_nulls(dev, primary, primary=primary, k=config.k, ground=ground)
-    after = measure_nulls(sampled, primary, primary=primary, k=config.k, ground=ground)
+
+    def means(tasks: Sequence[Task]) -> dict[str, float]:
+        scores = measure_nulls(tasks, primary, primary=primary, k=config.k, ground=ground)
+        return {name: float(each.mean()) for name, each in scores.items()}
+
+    before = means(dev)
+    after = {name: means(tasks) for name, tasks in parts.items() if name != "population"}
     return tuple(
-        NullLine(name=name, before=float(scores.mean()), after=float(after[name].mean()))
-        for name, scores in before.items()
+        NullLine(name=null, before=mean, after={part: after[part][null] for part in after})
+        for null, mean in before.items()
     )
 
 

@@ -46,7 +46,7 @@ class EvaluationFiles:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FrozenPanel:
-    """A panel that was checked against its lock."""
+    """A panel that was checked against its lock. `tasks` are those of all its parts."""
 
     name: str
     tasks: tuple[Task, ...]
@@ -73,7 +73,12 @@ def locked_settings(config: Config) -> dict[str, Any]:
     panel = config.panel.model_dump(mode="json", exclude={"repo", "used_for"})
     return {
         "panel": panel,
-        "sample": {**config.sample.model_dump(mode="json"), "rule": config.sample_rule},
+        "sample": {
+            **config.sample.model_dump(mode="json"),
+            "rule": config.sample_rule,
+            "random": config.random_size,
+            "primary": config.primary_part,
+        },
         "split": config.split and config.split.model_dump(mode="json"),
         "holdout": config.holdout and config.holdout.model_dump(mode="json"),
         "measure": {
@@ -173,13 +178,38 @@ def read_frozen_panel(files: EvaluationFiles, config: Config) -> FrozenPanel:
             f"`coldrun freeze {files.config}`, which checks it against the lock"
         ) from None
     check_digest(files, expected=lock["panel"]["digest"], data=data)
-    changed = changed_settings(lock["settings"], locked_settings(config))
+    current = locked_settings(with_locked_random(config, lock))
+    changed = changed_settings(_complete(lock["settings"], current), current)
     if changed:
         raise LockError(
             f"{files.config} no longer says what was frozen: {', '.join(changed)} changed; undo "
             f"that, or freeze again with `coldrun freeze {files.config} --force`, which is recorded"
         )
     return FrozenPanel(name=files.config.stem, tasks=panel_from_bytes(data), data=data, lock=lock)
+
+
+def with_locked_random(config: Config, lock: Mapping[str, Any]) -> Config:
+    """The configuration with the random part that was frozen, where it does not say how large.
+
+    The default depends on the arms, which may change freely. Older locks have no such part.
+    """
+    if config.sample.random is not None:
+        return config
+    random = lock["settings"].get("sample", {}).get("random", 0)
+    return config.model_copy(update={"sample": config.sample.model_copy(update={"random": random})})
+
+
+def _complete(locked: dict[str, Any], current: dict[str, Any]) -> dict[str, Any]:
+    """The settings of an older lock with those that it could not have, where they do nothing."""
+    kind = locked.get("panel", {}).get("kind")
+    later = {} if kind == "commit-files" else current["panel"]
+    panel = {name: later[name] for name in ("drop", "duplicates", "exclude_gold") if name in later}
+    sample = {"random": 0, "primary": current["sample"]["primary"]}
+    return {
+        **locked,
+        "panel": {**locked.get("panel", {}), **panel},
+        "sample": {**sample, **locked.get("sample", {})},
+    }
 
 
 def check_digest(files: EvaluationFiles, *, expected: str, data: bytes) -> None:
@@ -226,4 +256,5 @@ def _task_to_values(task: Task) -> dict[str, Any]:
             for gold in sorted(task.gold, key=lambda gold: gold.item)
         ],
         "strata": dict(task.strata),
+        **({"parts": list(task.parts)} if task.parts else {}),
     }

@@ -34,7 +34,7 @@ def sample_tasks(
         case "answer-shape":
             chosen = _round_robin(ordered, seed)
         case "random":
-            chosen = iter(ordered)
+            chosen = iter(sorted(ordered, key=lambda task: _draw(seed, "random", task.id)))
         case "newest":
             chosen = iter(sorted(ordered, key=task_instant, reverse=True))
         case "largest-first":

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from coldrun.tasks.freeze.distribution import describe_distribution
 from coldrun.tasks.freeze.lock import FrozenPanel
+from coldrun.tasks.freeze.parts import primary_tasks
 from coldrun.tasks.history.history_model import (
     BlindSpot,
     History,
@@ -243,9 +244,9 @@ def _sum(record: HistoryRecord) -> SumCheck | None:
 
 def _counts(record: HistoryRecord) -> HistoryCounts:
     names = ("planned", "executed", "replayed", "resumed", "infra", "abstained", "degraded")
-    runs = list(record.runs.values())
+    runs, frozen = list(record.runs.values()), record.request.evaluation.frozen
     return HistoryCounts(
-        tasks=len(record.request.evaluation.frozen.tasks),
+        tasks=len(primary_tasks(frozen.tasks, frozen.lock)),
         points=sum(record.runs.get((node.first.commit, 0)) is not None for node in record.nodes),
         runs=len(runs),
         **{name: sum(run.counts[name] for run in runs) for name in names},

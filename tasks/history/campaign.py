@@ -169,6 +169,7 @@ class Campaign:
                 resume=resume,
                 run_id=run_id,
                 trials=self.request.trials,
+                only_primary=True,
                 always_executed=frozenset(
                     arm.name
                     for arm in config.arms

@@ -153,7 +153,7 @@ def prepare_opening(
             name=f"{config_path.stem} sealed",
             tasks=part.tasks,
             data=part.data,
-            lock={**lock, "panel": {**lock["panel"], "population": None}},
+            lock=lock,
         ),
         scratch=scratch,
     )

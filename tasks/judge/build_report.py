@@ -5,29 +5,47 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from coldrun.tasks.config import PricesConfig
+from coldrun.tasks.config import PricesConfig, ProcessArm
 from coldrun.tasks.freeze.distribution import describe_distribution
+from coldrun.tasks.freeze.parts import Part
 from coldrun.tasks.judge.attribution import attribute, usage_warnings
 from coldrun.tasks.judge.cost_model import pick
 from coldrun.tasks.judge.costs import build_costs
+from coldrun.tasks.judge.evidence import EvidenceFacts
 from coldrun.tasks.judge.misses import misses_of_arm
 from coldrun.tasks.judge.report_model import (
     ArmPart,
     Counts,
     DistributionPart,
+    OtherPart,
     PanelPart,
+    PartSize,
     PointPart,
     Report,
 )
-from coldrun.tasks.judge.run_analysis import RunAnalysis, analyse_run, panel_seed
-from coldrun.tasks.judge.score_table import METHOD_VERSION, ArmAnswers, ScoredArm, read_arm
+from coldrun.tasks.judge.run_analysis import RunAnalysis, analyse_run, find_facts, panel_seed
+from coldrun.tasks.judge.score_table import (
+    METHOD_VERSION,
+    ArmAnswers,
+    ScoredArm,
+    read_arm,
+    score_arms,
+)
 from coldrun.tasks.judge.strata import split_by_strata
 from coldrun.tasks.judge.warnings import changes_after_the_fact, collect_warnings
 from coldrun.tasks.lib.plain_text import cut_text
+from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.run_record import RunRecord
+from coldrun.tasks.stats.intervals import population_interval
+from coldrun.tasks.stats.measures import parse_measure
+
+if TYPE_CHECKING:
+    import polars as pl
+
+P = TypeVar("P", Report, OtherPart)
 
 MOST_WARNING = 1000
 """Characters; what a warning quotes may be longer."""
@@ -37,10 +55,14 @@ SPANS = ("startup_seconds", "indexing_seconds")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuiltReport:
-    """A report with the per-task scores it rests on, as rows of the `scores` table."""
+    """A report with the per-task scores it rests on, as rows of the `scores` table.
+
+    `other_rows` are scores of tasks outside of the primary part.
+    """
 
     report: Report
     score_rows: list[dict[str, Any]]
+    other_rows: list[dict[str, Any]]
 
 
 def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> BuiltReport:
@@ -50,12 +72,18 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
     captures: dict[str, list[Capture]] = defaultdict(list)
     for capture in record.captures:
         captures[capture.arm].append(capture)
-    arms = [
+    whole = [
         read_arm(arm, captures[arm.name], trials=manifest.trials[arm.name], kind=kind)
         for arm in config.arms
     ]
-    analysis = analyse_run(record, arms)
+    facts = find_facts(record, whole)
+    (primary, tasks), *others = record.parts.items()
+    answered, record = record, record.among(tasks)
+    arms = [arm.among(tasks) for arm in whole]
+    analysis = analyse_run(record, arms, facts)
     arm_parts = [_arm_part(arm, record, analysis) for arm in arms]
+    if primary == "random" and "population" in manifest.lock["panel"]:
+        arm_parts = [_of_population(arm, manifest.lock["panel"]["population"]) for arm in arm_parts]
     scored = [_scored(arm, config.primary, analysis) for arm in arms]
     is_measurement, seed = analysis.is_measurement, panel_seed(record)
     attribution = attribute(record, scored, is_measurement=is_measurement, seed=seed)
@@ -73,34 +101,21 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
         counts=Counts(
             tasks=len(record.tasks),
             planned=sum(manifest.planned.values()),
-            infra=sum(arm.infra for arm in arms),
-            resumed=sum(capture.is_resumed for capture in record.captures),
-            **_count_captures(record.captures),
+            infra=sum(arm.infra for arm in whole),
+            resumed=sum(capture.is_resumed for capture in answered.captures),
+            **_count_captures(answered.captures),
         ),
         panel=_panel(record),
         point=None if manifest.point is None else pick(PointPart, manifest.point),
         environment=manifest.environment,
         primary=config.primary,
-        arms=[
-            *(
-                ArmPart(
-                    name=name,
-                    role="null",
-                    kind=name.partition(":")[0],
-                    n=len(record.tasks),
-                    measures=measures,
-                )
-                for name, measures in analysis.nulls.items()
-                if name not in analysis.vectors[config.primary]
-            ),
-            *arm_parts,
-        ],
+        arms=[*_null_parts(record, analysis), *arm_parts],
         gates=list(analysis.gates),
         bars=list(analysis.bars),
         warnings=[
             cut_text(warning, MOST_WARNING)
             for warning in (
-                *collect_warnings(record, arms, arm_parts),
+                *collect_warnings(answered, record.tasks, whole, arm_parts),
                 *usage_warnings(attribution.usage),
             )
         ],
@@ -124,8 +139,69 @@ def build_report(record: RunRecord, *, prices: PricesConfig | None = None) -> Bu
         without_product=manifest.knock_outs,
         method=METHOD_VERSION,
         clusters=analysis.clusters,
+        parts=[PartSize(name=name, tasks=len(each)) for name, each in answered.parts.items()],
+        others=[_other_part(name, each, answered, whole, facts) for name, each in others],
     )
-    return BuiltReport(report=report, score_rows=list(_score_rows(record, analysis)))
+    report = _name_part(report, primary)
+    return BuiltReport(
+        report=report,
+        score_rows=list(_score_rows(record, analysis.scores, analysis.nothing)),
+        other_rows=list(_other_rows(answered, record.tasks, whole, analysis.nothing)),
+    )
+
+
+def _name_part(part: P, name: Part) -> P:
+    """The same with its arms and gates marked as of a part of the panel."""
+    marked = {
+        "arms": [arm.model_copy(update={"part": name}) for arm in part.arms],
+        "gates": [gate.model_copy(update={"part": name}) for gate in part.gates],
+    }
+    return part.model_copy(update=marked)
+
+
+def _null_parts(record: RunRecord, analysis: RunAnalysis) -> Iterator[ArmPart]:
+    for name, measures in analysis.nulls.items():
+        if name not in analysis.vectors[record.manifest.config.primary]:
+            kind = name.partition(":")[0]
+            yield ArmPart(name=name, role="null", kind=kind, n=len(record.tasks), measures=measures)
+
+
+def _other_part(
+    name: Part,
+    tasks: Sequence[Task],
+    answered: RunRecord,
+    whole: Sequence[ArmAnswers],
+    facts: EvidenceFacts,
+) -> OtherPart:
+    """What the arms that were asked these tasks came to on them."""
+    record, is_all = answered.among(tasks), name == "population"
+    arms = [arm.among(tasks) for arm in whole if not (is_all and _is_sampled(arm))]
+    analysis = analyse_run(record, arms, facts, has_gates=not is_all)
+    parts = [_arm_part(arm, record, analysis) for arm in arms]
+    drawn_from = answered.manifest.lock["panel"]["population"]
+    found = OtherPart(
+        name=name,
+        tasks=len(tasks),
+        arms=[*_null_parts(record, analysis), *(_of_population(arm, drawn_from) for arm in parts)],
+        gates=list(analysis.gates),
+    )
+    return _name_part(found, name)
+
+
+def _is_sampled(arm: ArmAnswers) -> bool:
+    return isinstance(arm.config, ProcessArm)
+
+
+def _of_population(arm: ArmPart, population: int) -> ArmPart:
+    """The same with what its scores say of the tasks that the part was drawn from."""
+    measures = {}
+    for name, part in arm.measures.items():
+        found = population_interval(
+            part.value, part.count, arm.n, population, (part.low, part.high)
+        )
+        limits = {"population_low": found.low, "population_high": found.high}
+        measures[name] = part.model_copy(update=limits)
+    return arm.model_copy(update={"measures": measures})
 
 
 def _scored(arm: ArmAnswers, primary: str, analysis: RunAnalysis) -> ScoredArm:
@@ -194,14 +270,32 @@ def _arm_part(arm: ArmAnswers, record: RunRecord, analysis: RunAnalysis) -> ArmP
     )
 
 
-def _score_rows(record: RunRecord, analysis: RunAnalysis) -> Iterator[dict[str, Any]]:
-    manifest, nothing = record.manifest, analysis.nothing
+def _other_rows(
+    answered: RunRecord, tasks: Sequence[Task], whole: Sequence[ArmAnswers], nothing: set[str]
+) -> Iterator[dict[str, Any]]:
+    """The scores of the arms on the tasks that they were asked beside `tasks`."""
+    measures = [parse_measure(text) for text in answered.manifest.config.measures]
+    asked = {task.id: task for found in answered.parts.values() for task in found}
+    beside = [asked[name] for name in sorted(asked.keys() - {task.id for task in tasks})]
+    for is_sampled in (True, False):
+        others = [task for task in beside if task.parts or not is_sampled]
+        arms = [arm.among(others) for arm in whole if _is_sampled(arm) == is_sampled]
+        if others and arms:
+            record = answered.among(others)
+            for row in _score_rows(record, score_arms(others, arms, measures), nothing):
+                yield {**row, "n": None}
+
+
+def _score_rows(
+    record: RunRecord, scores: pl.DataFrame, nothing: set[str]
+) -> Iterator[dict[str, Any]]:
+    manifest = record.manifest
     arms = {arm.name: arm for arm in manifest.config.arms}
     kinds: dict[str, set[str]] = defaultdict(set)
     for capture in record.captures:
         kinds[capture.arm].add(capture.evidence)
     point = manifest.point
-    for row in analysis.scores.iter_rows(named=True):
+    for row in scores.iter_rows(named=True):
         name = row["arm"]
         yield {
             **row,

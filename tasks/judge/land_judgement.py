@@ -61,6 +61,8 @@ def land_report(warehouse: Path, record: RunRecord) -> BuiltReport:
     built = build_report(record)
     manifest = record.manifest
     write_rows(warehouse, "scores", manifest.run_id, built.score_rows)
+    if built.other_rows:
+        write_rows(warehouse, "other_scores", manifest.run_id, built.other_rows)
     text = canonical_json({**manifest.to_values(), "invalid": list(record.invalid)}).decode()
     sealed = seal_row(text, digest_files(warehouse, manifest.run_id))
     report = built.report.model_copy(update={"digest": sealed["digest"]})

@@ -10,6 +10,7 @@ from typing import Any
 
 from coldrun.tasks.config import Config, parse_config
 from coldrun.tasks.config.ablation import refuse_verdict
+from coldrun.tasks.freeze.parts import primary_tasks
 from coldrun.tasks.judge.run_analysis import null_means
 from coldrun.tasks.lib.plain_text import one_line
 from coldrun.tasks.lib.safe_json import load_object
@@ -113,7 +114,7 @@ def _line(connection: Any, row: Mapping[str, Any]) -> PanelLine | None:
 def _scores(
     connection: Any, row: Mapping[str, Any], config: Config, lock: Mapping[str, Any]
 ) -> Iterator[PanelScore]:
-    tasks = select_tasks(connection, row["run_id"])
+    tasks = primary_tasks(select_tasks(connection, row["run_id"]), lock)
     if tasks:
         nulls = null_means(tasks, config, lock, measure=config.primary)
         for name, value in nulls.items():

@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from coldrun.tasks.freeze.parts import Part as PartName
 from coldrun.tasks.judge.cost_model import CostsPart, Part
 from coldrun.tasks.judge.evidence import Evidence, Outcome, Verdict
 from coldrun.tasks.lib.records import Role
@@ -13,12 +14,18 @@ from coldrun.tasks.run.run_record import ProcessPart
 
 
 class MeasurePart(Part):
-    """One aggregate. `count` is null where tasks score fractions; `low`, `high` bound 95 %."""
+    """One aggregate. `count` is null where tasks score fractions.
+
+    `low` and `high` bound 95 % for tasks to come, `population_low` and `population_high` for the
+    tasks that the part was drawn from, where it says anything of them.
+    """
 
     value: float
     count: int | None
     low: float
     high: float
+    population_low: float | None = None
+    population_high: float | None = None
 
 
 class AgainstPart(Part):
@@ -55,9 +62,27 @@ class GatePart(Part):
     mde_tasks: float | None
     against: list[AgainstPart]
     beaten_by: list[str]
+    part: PartName = "balanced"
     compared: list[AgainstPart] = []
     reason: str = ""
     noise_floor_tasks: float | None = None
+
+
+class PartSize(Part):
+    """A part of the panel, and how many tasks it has."""
+
+    name: PartName
+    tasks: int
+
+
+class OtherPart(PartSize):
+    """What the arms came to on a part that is not the primary one, nulls chosen on it first.
+
+    Its `gates` decide nothing; of the `population`, which built-in arms are asked, there are none.
+    """
+
+    arms: list[ArmPart]
+    gates: list[GatePart]
 
 
 class BarPart(Part):
@@ -242,6 +267,7 @@ class ArmPart(Part):
     kind: str
     n: int
     measures: dict[str, MeasurePart]
+    part: PartName = "balanced"
     trials: int = 1
     executed: int = 0
     replayed: int = 0
@@ -291,7 +317,20 @@ class Report(Part):
     without_product: dict[str, str] = {}
     method: str = ""
     clusters: ClustersPart | None = None
+    parts: list[PartSize] = []
+    others: list[OtherPart] = []
+
+    def gate_of(self, arm: str, part: PartName) -> GatePart | None:
+        """The gate of an arm on another part, None where it has none there."""
+        gates = (gate for other in self.others if other.name == part for gate in other.gates)
+        return next((gate for gate in gates if gate.arm == arm), None)
 
     def to_json(self) -> str:
-        """The report as indented JSON, UTF-8, `NaN` never."""
-        return self.model_dump_json(by_alias=True, indent=1)
+        """The report as indented JSON, UTF-8, `NaN` never.
+
+        `arms` and `gates` are those of all parts, of the primary one first.
+        """
+        arms = [*self.arms, *(arm for other in self.others for arm in other.arms)]
+        gates = [*self.gates, *(gate for other in self.others for gate in other.gates)]
+        whole = self.model_copy(update={"arms": arms, "gates": gates})
+        return whole.model_dump_json(by_alias=True, indent=1, exclude={"others"})

@@ -84,17 +84,15 @@ class RunAnalysis:
         return self.nothing | {gate.arm for gate in self.gates if gate.outcome == "refused"}
 
 
-def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
-    """Analyse a run."""
+def analyse_run(
+    record: RunRecord, arms: Sequence[ArmAnswers], facts: EvidenceFacts, *, has_gates: bool = True
+) -> RunAnalysis:
+    """Analyse the answers to some tasks, on the evidence of `facts`."""
     config, tasks, seed = record.manifest.config, record.tasks, panel_seed(record)
     measures = [parse_measure(text) for text in config.measures]
     primary = measures[0].text
-    refused = {
-        arm.name: reason
-        for arm in arms
-        if (reason := refuse_verdict(arm.name, arm.config.component, config.panel.gold_from))
-    }
-    judged = _arms_under_judgement(arms, refused)
+    refused = _refused(config, arms)
+    judged = _arms_under_judgement(arms, refused) if has_gates else []
     scores = score_arms(tasks, arms, measures)
     vectors = score_vectors(scores)
     nulls = {
@@ -129,7 +127,6 @@ def analyse_run(record: RunRecord, arms: Sequence[ArmAnswers]) -> RunAnalysis:
         for bar in config.bar
         if bar.arm not in refused
     )
-    facts = _facts(record, arms, judged)
     evidence, reasons = judge_evidence(facts)
     outcomes: list[Outcome] = [gate.outcome for gate in gates]
     verdict = judge_verdict(evidence, outcomes, has_replayed_arm=bool(facts.replayed_arms))
@@ -176,6 +173,14 @@ def null_means(
 def _null_ground(lock: Mapping[str, Any]) -> NullGround:
     corpus = lock["panel"]["corpus"]
     return NullGround(corpus_items=corpus["items"], change_counts=dict(corpus["most_changed"]))
+
+
+def _refused(config: Config, arms: Sequence[ArmAnswers]) -> dict[str, str]:
+    return {
+        arm.name: reason
+        for arm in arms
+        if (reason := refuse_verdict(arm.name, arm.config.component, config.panel.gold_from))
+    }
 
 
 def _arms_under_judgement(
@@ -291,10 +296,10 @@ def _exact_p(
     return found
 
 
-def _facts(
-    record: RunRecord, arms: Sequence[ArmAnswers], judged: Sequence[ArmAnswers]
-) -> EvidenceFacts:
+def find_facts(record: RunRecord, arms: Sequence[ArmAnswers]) -> EvidenceFacts:
+    """How all answers of a run came to be."""
     config, captures = record.manifest.config, record.captures
+    judged = _arms_under_judgement(arms, _refused(config, arms))
     seconds = [mean for arm in judged if (mean := arm.mean_seconds) is not None]
     reported = [
         f"{session['arm']}: {reason}"

@@ -7,7 +7,7 @@ before anything else.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -87,6 +87,15 @@ class ArmAnswers:
             if capture.evidence == "executed" and not capture.is_infra
         ]
         return fmean(seconds) if seconds else None
+
+    def among(self, tasks: Sequence[Task]) -> ArmAnswers:
+        """The same of some tasks alone."""
+        ids = {task.id for task in tasks}
+        return replace(
+            self,
+            captures=[capture for capture in self.captures if capture.task_id in ids],
+            answers={name: trials for name, trials in self.answers.items() if name in ids},
+        )
 
     def trials_of(self, task_id: str) -> Sequence[Answered | None]:
         """One entry per planned trial of a task, None where missing."""

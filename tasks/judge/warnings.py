@@ -13,6 +13,7 @@ from coldrun.tasks.judge.doubts import doubt_arm
 from coldrun.tasks.judge.report_model import ArmPart
 from coldrun.tasks.judge.score_table import ArmAnswers
 from coldrun.tasks.lib.plain_text import counted, noun
+from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.manifest import Manifest
 from coldrun.tasks.run.run_record import EarlierRuns, RunRecord
 from coldrun.tasks.stats.measures import parse_measure
@@ -23,11 +24,17 @@ SHOWN = 8
 
 
 def collect_warnings(
-    record: RunRecord, answers: Sequence[ArmAnswers], arms: Sequence[ArmPart]
+    record: RunRecord,
+    tasks: Sequence[Task],
+    answers: Sequence[ArmAnswers],
+    arms: Sequence[ArmPart],
 ) -> Iterator[str]:
-    """All warnings, the panel's first, then the run's, then each arm's."""
+    """All warnings, the panel's first, then the run's, then each arm's.
+
+    `tasks` are those of the primary part; record and answers are those of all parts.
+    """
     manifest = record.manifest
-    yield from describe_distribution(record.tasks).warnings
+    yield from describe_distribution(tasks).warnings
     if manifest.point is not None and manifest.point.is_dirty:
         yield "the product is a dirty work tree: these numbers are no evidence for any commit"
     if manifest.mode == "reuse" and not any(c.evidence == "replayed" for c in record.captures):
@@ -35,7 +42,7 @@ def collect_warnings(
             "--reuse found no answer under these keys, so everything was executed; "
             "`coldrun why RUN TASK ARM` names what differs"
         )
-    bound = constant_bound(record.tasks, parse_measure(manifest.config.primary))
+    bound = constant_bound(tasks, parse_measure(manifest.config.primary))
     if bound is not None:
         yield (
             "constant: the best constant answer was not proven; one may score up to "

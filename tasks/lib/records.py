@@ -49,7 +49,8 @@ class Task:
 
     `date` is ISO 8601 in UTC (committer time) or None. `base` is the commit whose tree is the
     corpus of this task alone, None when the panel has one base. `strata` maps a stratum's name
-    to the value this task has in it, e.g. {"names_gold": "no", "files": "single"}.
+    to the value this task has in it, e.g. {"names_gold": "no", "files": "single"}. `parts` names
+    the parts of the panel that it was drawn into, where there are several.
     """
 
     id: str
@@ -59,6 +60,7 @@ class Task:
     date: str | None = None
     base: str | None = None
     strata: Mapping[str, str] = field(default_factory=dict)
+    parts: tuple[str, ...] = ()
 
     @property
     def gold_grades(self) -> dict[str, float]:

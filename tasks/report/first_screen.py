@@ -6,7 +6,13 @@ import re
 from collections.abc import Iterator
 
 from coldrun.tasks.judge.evidence import Verdict
-from coldrun.tasks.judge.report_model import AgainstPart, ArmPart, GatePart, MeasurePart, Report
+from coldrun.tasks.judge.report_model import (
+    AgainstPart,
+    ArmPart,
+    GatePart,
+    MeasurePart,
+    Report,
+)
 from coldrun.tasks.lib.plain_text import counted, cut_text
 from coldrun.tasks.report.document import Line, Style, lines, warning_lines
 from coldrun.tasks.report.run_words import (
@@ -67,6 +73,7 @@ def first_screen(
             "null: the score of an answer that ignores the question; a tool must beat each.",
             "dim",
         )
+        yield from lines(_part_sentences(report))
     yield from lines(_panel_sentences(report), "dim")
     yield from bar_lines(report.bars)
     yield from late_lines(report)
@@ -96,6 +103,52 @@ def _verdict_lines(report: Report) -> Iterator[Line]:
         yield Line(f"and {more}, with the details", style, is_strong)
 
 
+def _part_sentences(report: Report) -> Iterator[str]:
+    """What the other parts of the panel say: the random one of users, the population of all."""
+    measure = report.primary
+    shown = {arm.name for arm in report.arms if arm.role != "null" and not arm.is_withheld}
+    for other in report.others:
+        arms = sorted(other.arms, key=lambda arm: -arm.measures[measure].value)
+        scores = ", ".join(
+            f"{arm.name} {_part_words(measure, arm, has_limits=other.name == 'random')}"
+            for arm in [arm for arm in arms if arm.name in shown][:SHOWN_CLAIMS]
+        )
+        best = next(arm for arm in arms if arm.role == "null" and arm.kind != "permuted")
+        null = f"null {best.name} {_part_words(measure, best, has_limits=False)}"
+        if other.name == "population":
+            yield f"All {other.tasks} tasks: {scores}; {null}."
+        elif other.name == "balanced":
+            yield f"Balanced part, {counted(other.tasks, 'task')}: {scores}; {null}."
+        else:
+            yield (
+                f"Random part, {counted(other.tasks, 'task')} as users will ask (95 % of all that "
+                f"it was drawn from): {scores}; {null}."
+            )
+
+
+def _part_words(measure: str, arm: ArmPart, *, has_limits: bool) -> str:
+    part = arm.measures[measure]
+    words = f"{part.value * arm.n:.0f}" if _is_counted(measure) else f"{part.value:.2f}"
+    if not has_limits or part.population_low is None or part.population_high is None:
+        return words
+    return f"{words} ({part.population_low:.0%}–{part.population_high:.0%})"
+
+
+def _elsewhere(report: Report, gate: GatePart) -> str:
+    """Where a candidate clears the nulls on one part and not on another."""
+    text = ""
+    for part in report.others:
+        other = report.gate_of(gate.arm, part.name)
+        if other is None or gate.outcome == "refused":
+            continue
+        if (other.outcome == "beats_nulls") != (gate.outcome == "beats_nulls"):
+            does = (
+                "clears the nulls" if other.outcome == "beats_nulls" else "does not clear the nulls"
+            )
+            text += f". On the {part.name} part it {does}: {other.reason}"
+    return text
+
+
 def _claim(report: Report, gate: GatePart) -> str:
     arm = arm_named(report, gate.arm)
     worst = min(gate.against, key=lambda other: other.difference)
@@ -116,6 +169,7 @@ def _claim(report: Report, gate: GatePart) -> str:
         else:
             text += f", more than {nulls}, but {_why_unsure(gate, worst, arm.n)}"
         text += _rivals_unbeaten(report, gate)
+    text += _elsewhere(report, gate)
     for use in report.usage:
         if use.arm == gate.arm and not use.is_exercised:
             text += f". {use.component} was used in {use.used} of {counted(use.n, 'question')} only"
@@ -292,6 +346,8 @@ def _panel_sentences(report: Report) -> Iterator[str]:
         origin = ", all asked." if panel.solvable == asked else f", {asked} asked."
     yield f"{panel.name}{base}: {counted(panel.candidates, what)}{origin}"
     constant = report.production_nulls.get("constant")
+    if report.others:
+        return
     if constant is not None and asked < panel.solvable and _is_counted(report.primary):
         yield (
             f"One fixed answer is right for {constant:.0%} of all {panel.solvable}; the sample "

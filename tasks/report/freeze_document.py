@@ -36,12 +36,18 @@ def frozen_document(config: Config, result: FrozenResult) -> Iterator[Block]:
             "alone"
         )
     yield from _distribution_lines("before sampling", result.before)
-    yield Line(
-        f"sample: {len(result.sampled)} of {result.dev_tasks} by {config.sample_rule}, "
-        f"seed {config.sample.seed}"
-    )
+    for name, tasks in result.parts.items():
+        if name != "population":
+            rule = config.sample_rule if name == "balanced" else f"{name} order"
+            what = "primary" if name == config.primary_part else "beside it"
+            yield Line(
+                f"{name} part ({what}): {len(tasks)} of {result.dev_tasks} by {rule}, "
+                f"seed {config.sample.seed}"
+            )
+    if "population" in result.parts and len(result.parts) > 1:
+        yield Line(f"built-in arms are asked all {result.dev_tasks}")
     if len(result.sampled) < result.dev_tasks:
-        yield from _distribution_lines("in the sample", result.after)
+        yield from _distribution_lines(f"in the {config.primary_part} part", result.after)
     yield from warning_lines(result.warnings)
     yield Line(f"panel {result.lock['panel']['digest']}")
     yield table_of(
@@ -49,7 +55,7 @@ def frozen_document(config: Config, result: FrozenResult) -> Iterator[Block]:
             {
                 "null": null.name,
                 f"{config.primary} before sampling": f"{null.before:.3f}",
-                "in the sample": f"{null.after:.3f}",
+                **{f"{part} part": f"{mean:.3f}" for part, mean in null.after.items()},
             }
             for null in result.nulls
         ),
@@ -98,6 +104,14 @@ def frozen_values(config: Config, result: FrozenResult) -> dict[str, Any]:
         "primary": config.primary,
         "before": asdict(result.before),
         "after": asdict(result.after),
-        "nulls": {null.name: {"before": null.before, "after": null.after} for null in result.nulls},
+        "parts": {name: len(tasks) for name, tasks in result.parts.items()},
+        "nulls": {
+            null.name: {
+                "before": null.before,
+                "after": null.after[config.primary_part],
+                "parts": dict(null.after),
+            }
+            for null in result.nulls
+        },
         "warnings": list(result.warnings),
     }

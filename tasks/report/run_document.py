@@ -85,6 +85,7 @@ def _details(report: Report) -> Iterator[Block]:
     if report.arms:
         arms = table_of(_arm_record(report, arm) for arm in report.arms)
         yield replace(arms, styles=[_ROLE_STYLES.get(arm.role, "") for arm in report.arms])
+    yield from _other_parts(report)
     for gate in report.gates:
         style = _OUTCOME_STYLES.get(gate.outcome, "bad")
         yield Line(words.headline(report, gate), style, is_strong=True)
@@ -125,6 +126,30 @@ def _origin(report: Report) -> Iterator[Block]:
     yield from words.sealing_lines(report)
     yield from words.knock_out_lines(report)
     yield from words.late_lines(report)
+
+
+def _other_parts(report: Report) -> Iterator[Block]:
+    """The primary measure on the parts of the panel that are not the primary one."""
+    measure = report.primary
+    withheld = {arm.name for arm in report.arms if arm.is_withheld}
+    for other in report.others:
+        yield Heading(f"{other.name.capitalize()} part" if other.gates else "All tasks")
+        gates = {gate.arm: gate.outcome.replace("_", " ") for gate in other.gates}
+        rows = []
+        for arm in other.arms:
+            part = arm.measures[measure]
+            is_told = arm.name not in withheld
+            row = {
+                "arm": arm.name,
+                f"{measure}, n = {other.tasks}": words.score_words(part, arm.n) if is_told else "·",
+            }
+            if other.gates:
+                low, high = part.population_low, part.population_high
+                is_known = is_told and low is not None and high is not None
+                row["of the population"] = f"[{low:.2f}, {high:.2f}]" if is_known else ""
+                row["outcome"] = gates.get(arm.name, "")
+            rows.append(row)
+        yield table_of(rows)
 
 
 def _arm_record(report: Report, arm: ArmPart) -> dict[str, str]:

@@ -59,6 +59,7 @@ def task_row(run_id: str, task: Task) -> dict[str, Any]:
         "grades": [gold.grade for gold in task.gold],
         "provenances": [gold.provenance for gold in task.gold],
         "strata": list(task.strata.items()),
+        "parts": list(task.parts),
     }
 
 
@@ -136,6 +137,7 @@ def select_tasks(connection: Any, run_id: str) -> tuple[Task, ...]:
                 )
             ),
             strata=dict(row["strata"]),
+            parts=tuple(row["parts"] or ()),
         )
         for row in rows
     )

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.config import Config, parse_config
-from coldrun.tasks.freeze.lock import FrozenPanel
 from coldrun.tasks.lib.concealment import conceal_values
 from coldrun.tasks.lib.errors import ConfigError, StorageError
 from coldrun.tasks.lib.plain_text import cut_text, one_line
@@ -23,7 +22,8 @@ MANIFEST_SCHEMA = 1
 class Manifest:
     """The manifest of one run. `lock` is the lock as it was when the run started.
 
-    `planned` maps each arm to the number of answers it owes. `config_path` is for people.
+    `planned` maps each arm to the number of answers it owes, of the panel's primary part alone with
+    `only_primary`. `config_path` is for people.
     `unsealed` says of arms why their answers cannot be replayed, None in runs from before sessions
     were sealed; `knock_outs` says of arms how they were when their product was taken away;
     `doubted` are arms whose answers, asked for again under `--reuse`, were others.
@@ -42,6 +42,7 @@ class Manifest:
     trials: dict[str, int]
     started_at: str
     mode: str = "cold"
+    only_primary: bool = False
     unsealed: dict[str, str] | None = None
     knock_outs: dict[str, str] = field(default_factory=dict)
     doubted: list[str] = field(default_factory=list)
@@ -63,6 +64,7 @@ class Manifest:
             "trials": self.trials,
             "started_at": self.started_at,
             "mode": self.mode,
+            "only_primary": self.only_primary,
             "unsealed": self.unsealed,
             "knock_outs": self.knock_outs,
             "doubted": self.doubted,
@@ -122,11 +124,6 @@ def new_run_id(now: dt.datetime) -> str:
     The last part begins with the microsecond: two runs of one second sort as they were started.
     """
     return f"{now:%Y%m%d-%H%M%S}-{now.microsecond:05x}{secrets.randbelow(16**3):03x}"
-
-
-def planned_answers(frozen: FrozenPanel, trials: dict[str, int]) -> dict[str, int]:
-    """How many answers each arm owes: tasks times trials."""
-    return {name: len(frozen.tasks) * count for name, count in trials.items()}
 
 
 def point_values(point: Point) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from coldrun.tasks.config import (
 )
 from coldrun.tasks.freeze.check_config import check_bars, check_config
 from coldrun.tasks.freeze.lock import EvaluationFiles, FrozenPanel, read_frozen_panel
+from coldrun.tasks.freeze.parts import primary_tasks
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ConfigError, LockError
 from coldrun.tasks.lib.git.clone import ensure_clone
@@ -49,13 +50,20 @@ class Evaluation:
         """The folder that relative paths of the configuration start at."""
         return self.config_path.parent
 
-    def questions(self, *, along_history: bool = False) -> tuple[Question, ...]:
-        """What the arms are asked, in panel order, or the oldest first.
+    def questions(
+        self, arm: ArmConfig, *, along_history: bool = False, only_primary: bool = False
+    ) -> tuple[Question, ...]:
+        """What an arm is asked, in panel order, or the oldest first: the parts of the panel, and of
+        a built-in arm the whole population; only the primary part where that is wanted.
 
         Two trees that follow each other in history share most files, so what searches the base of
         each task reads least in that order. The ids of a panel are in no such order.
         """
         tasks = self.frozen.tasks
+        if only_primary:
+            tasks = primary_tasks(tasks, self.frozen.lock)
+        elif isinstance(arm, ProcessArm):
+            tasks = tuple(task for task in tasks if task.parts) or tasks
         return tuple(
             Question(
                 id=task.id,
@@ -141,7 +149,11 @@ class Setting:
 
 
 def plan_arms(
-    evaluation: Evaluation, setting: Setting, *, trials: Mapping[str, int]
+    evaluation: Evaluation,
+    setting: Setting,
+    *,
+    trials: Mapping[str, int],
+    only_primary: bool = False,
 ) -> tuple[PlannedArm, ...]:
     """Every arm with its identity, the answers it owes, and the way to open its sessions."""
     trees = {name: tree.tree for name, tree in setting.corpus.trees.items()}
@@ -160,7 +172,9 @@ def plan_arms(
             asks=plan_asks(
                 identity,
                 evaluation.questions(
-                    along_history=setting.corpus.is_per_task and arm.order == "any"
+                    arm,
+                    along_history=setting.corpus.is_per_task and arm.order == "any",
+                    only_primary=only_primary,
                 ),
                 trials=trials[arm.name],
                 corpus_trees=read_by(arm),
@@ -355,7 +369,7 @@ def load_evaluation(config_path: Path, *, scratch: Path, repo: str | None = None
     check_bars(
         config,
         has_changes=bool(frozen.lock["panel"]["corpus"]["most_changed"]),
-        tasks=len(frozen.tasks),
+        tasks=len(primary_tasks(frozen.tasks, frozen.lock)),
     )
     return Evaluation(
         config=with_repo(config, repo),

@@ -29,7 +29,7 @@ from coldrun.tasks.run.execute import (
 )
 from coldrun.tasks.run.knock_out import answered_without_product, ask_without_product
 from coldrun.tasks.run.landed_rows import find_earlier, find_reusable, land_answers
-from coldrun.tasks.run.manifest import Manifest, manifest_from_values, new_run_id, planned_answers
+from coldrun.tasks.run.manifest import Manifest, manifest_from_values, new_run_id
 from coldrun.tasks.run.prepare import Evaluation, Setting, locate_corpus, plan_arms
 from coldrun.tasks.run.run_record import RunRecord, parts_of
 from coldrun.tasks.run.spot_check import check_replays
@@ -44,8 +44,9 @@ class RunRequest:
     """What is asked for: cold by default; `resume` names the run to continue.
 
     `always_executed` names arms that are executed even with `reuse`: in a history the controls are
-    asked again at every point, so that their stability is a fact and not a replay. `run_id` is that
-    of a new run; left out, it is made.
+    asked again at every point, so that their stability is a fact and not a replay. With
+    `only_primary` only the tasks of the panel's primary part are asked. `run_id` is that of a new
+    run; left out, it is made.
     """
 
     warehouse: Path
@@ -53,6 +54,7 @@ class RunRequest:
     resume: str | None = None
     trials: int | None = None
     always_executed: frozenset[str] = frozenset()
+    only_primary: bool = False
     run_id: str | None = None
 
 
@@ -150,15 +152,15 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
         stack.enter_context(hold_point(point))
         stack.enter_context(hold_run(request.warehouse, run_id))
         store = open_store(request.warehouse, run_id)
-        trials = evaluation.trials(request.trials)
+        trials, only_primary = evaluation.trials(request.trials), request.only_primary
         known: dict[str, Capture] = {}
         if is_resume:
             manifest = manifest_from_values(store.read_manifest()[0])
             _check_same_settings(manifest, evaluation, point)
-            trials = manifest.trials
+            trials, only_primary = manifest.trials, manifest.only_primary
             known = store.read_captures()
         setting = Setting(corpus=locate_corpus(evaluation), point=point, run_id=run_id)
-        arms = plan_arms(evaluation, setting, trials=trials)
+        arms = plan_arms(evaluation, setting, trials=trials, only_primary=only_primary)
         if is_resume:
             _check_same_keys(manifest, arms, known)
             known = {
@@ -176,8 +178,9 @@ def start_run(evaluation: Evaluation, request: RunRequest, *, point: Point | Non
                 lock_digest=evaluation.frozen.lock_digest,
                 point=point,
                 environment=environment_fingerprint(),
-                planned=planned_answers(evaluation.frozen, trials),
+                planned={arm.name: len(arm.asks) for arm in arms},
                 trials=trials,
+                only_primary=only_primary,
                 started_at=now.isoformat(),
                 mode=request.mode,
                 unsealed={

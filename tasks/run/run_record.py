@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
+from coldrun.tasks.freeze.parts import Parts, split_parts
 from coldrun.tasks.lib.records import Task
 from coldrun.tasks.run.capture import Capture
 from coldrun.tasks.run.manifest import Manifest
@@ -94,3 +95,15 @@ class RunRecord:
     invalid: tuple[str, ...] = ()
     digest: str | None = None
     earlier: Mapping[str, EarlierRuns] = field(default_factory=dict)
+
+    @property
+    def parts(self) -> Parts:
+        """The tasks of each part of the panel that was asked, the primary one first."""
+        parts = split_parts(self.tasks, self.manifest.lock)
+        return dict(list(parts.items())[:1]) if self.manifest.only_primary else parts
+
+    def among(self, tasks: Sequence[Task]) -> RunRecord:
+        """The same of some tasks alone."""
+        ids = {task.id for task in tasks}
+        captures = tuple(capture for capture in self.captures if capture.task_id in ids)
+        return replace(self, tasks=tuple(tasks), captures=captures)

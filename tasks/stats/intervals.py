@@ -45,6 +45,29 @@ def wilson_interval(count: int, n: int, confidence: float = 0.95) -> Interval:
     return Interval(low, high)
 
 
+def population_interval(
+    value: float, count: int | None, n: int, population: int, limits: tuple[float, float]
+) -> Interval:
+    """Give the interval of the mean of a finite population from n of its tasks, drawn at random.
+
+    Args:
+        value: The mean over the n tasks, in [0, 1].
+        count: The successes, None where tasks score fractions.
+        n: The tasks that were drawn; of all of them the mean is known.
+        population: How many they were drawn from, at least n.
+        limits: The interval for tasks to come, which is narrowed where there is no count.
+
+    Source: Cochran 1977, Sampling Techniques, 2.8, on the variance in Wilson's score interval.
+    """
+    share = sqrt((population - n) / (population - 1)) if population > n else 0.0
+    if count is None or share == 0:
+        return Interval(value - (value - limits[0]) * share, value + (limits[1] - value) * share)
+    found = wilson_interval(count, n, 1 - 2 * NormalDist().cdf(-_quantile(0.95) * share))
+    return Interval(
+        max(found.low, count / population), min(found.high, 1 - (n - count) / population)
+    )
+
+
 def newcombe_independent_interval(
     first: tuple[int, int], second: tuple[int, int], confidence: float = 0.95
 ) -> Interval:

@@ -15,6 +15,7 @@ from coldrun.tasks.judge.report_model import (
     DistributionPart,
     GatePart,
     MeasurePart,
+    OtherPart,
     PanelPart,
     Report,
 )
@@ -127,6 +128,38 @@ def test_first_screen_names_whoever_the_arm_does_not_beat() -> None:
 
     assert "(best: constant, 15). Beaten by bm25 (50). Not told apart from grep (30)." in text
     assert "What it missed: coldrun show 20261201-000000-00000000 --misses" in text
+
+
+def test_first_screen_says_what_the_other_parts_of_the_panel_say() -> None:
+    """A candidate that clears the nulls on one part alone says so in the headline."""
+    report = make_report()
+    limits = {"population_low": 0.36, "population_high": 0.55}
+    arms = [
+        arm.model_copy(
+            update={"measures": {"hit@5": arm.measures["hit@5"].model_copy(update=limits)}}
+        )
+        for arm in report.arms
+    ]
+    gate = report.gates[0].model_copy(
+        update={
+            "outcome": "inconclusive",
+            "reason": "better than constant by +3 tasks, but p = 0.2",
+        }
+    )
+    others = [
+        OtherPart(name="random", tasks=100, arms=arms, gates=[gate]),
+        OtherPart(name="population", tasks=408, arms=report.arms, gates=[]),
+    ]
+    text = screen(report.model_copy(update={"others": others}))
+    assert (
+        "than grep (30). On the random part it does not clear the nulls: "
+        "better than constant by +3 tasks, but p = 0.2." in text
+    )
+    assert (
+        "Random part, 100 tasks as users will ask (95 % of all that it was drawn from): "
+        "bm25 50 (36%–55%), grep 30 (36%–55%); null constant 15." in text
+    )
+    assert "All 408 tasks: bm25 50, grep 30; null constant 15." in text
 
 
 def test_first_screen_of_an_arm_that_measured_nothing_withholds_its_score() -> None:

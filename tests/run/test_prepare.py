@@ -135,7 +135,8 @@ def test_questions_carry_the_largest_cut_off_and_the_seed(tmp_path: Path) -> Non
     lab.write_tasks(3)
     lab.freeze()
 
-    questions = lab.load().questions()
+    evaluation = lab.load()
+    questions = evaluation.questions(evaluation.config.arms[0])
     assert {(question.k, question.seed, question.answer) for question in questions} == {
         (12, 5, "ranking")
     }

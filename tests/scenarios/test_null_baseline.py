@@ -128,7 +128,9 @@ def test_freeze_of_largest_first_warns_before_anything_is_asked(
 
     assert done.returncode == 0, done.stderr
     assert "answers before sampling: 117 tasks, 8 shapes, the commonest has 16.2%" in done.stdout
-    assert "answers in the sample: 20 tasks, 2 shapes, the commonest has 95.0%" in done.stdout
+    assert (
+        "answers in the balanced part: 20 tasks, 2 shapes, the commonest has 95.0%" in done.stdout
+    )
     assert "warning: one answer is right for 19 of 20 tasks" in done.stdout
     assert (
         'warning: [sample] rule = "largest-first" takes the tasks with the most gold' in done.stdout

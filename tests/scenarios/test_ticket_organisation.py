@@ -75,7 +75,7 @@ def test_organisation_constant_depends_on_how_the_sample_was_drawn(
 ) -> None:
     """The same tickets: one sample is answered by a constant, the other is not."""
     _, frozen = freeze(organisation, rule)
-    nulls = {null.name: null.after for null in frozen.nulls}
+    nulls = {null.name: null.after["balanced"] for null in frozen.nulls}
     assert len(frozen.sampled) == 20
     assert nulls["constant"] == pytest.approx(constant)
     assert nulls["everything"] == 0.0

@@ -38,7 +38,7 @@ def test_try_in_a_terminal_shows_its_phases_and_leaves_the_report_alone(
     lab = EvaluationLab(tmp_path)
     terminal = show(lab, "try", repository, "--tasks", "6", "--full", columns=columns).finish()
 
-    assert_is_tidy(terminal, 3, "executed 18", "To repeat:")
+    assert_is_tidy(terminal, 3, "executed 36", "To repeat:")
     assert f"  coldrun run {next(lab.scratch.glob('try/*/shop.toml'))}" in terminal.lines
     assert f'  repo = "{repository}"' in terminal.lines
     assert {"mining", "starting", "judging"} <= terminal.phases
