@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import glob
 import re
 import warnings
@@ -15,7 +16,7 @@ import pyarrow.parquet as pq
 
 from coldrun.tasks.lib.errors import StorageError, UsageError
 from coldrun.warehouse.damage import UnreadableFileWarning
-from coldrun.warehouse.schemas import TABLES, in_duckdb
+from coldrun.warehouse.schemas import TABLES
 from coldrun.warehouse.writer import EMPTY_NAME, prepare_warehouse
 
 VIEWS = Path(__file__).parent / "views"
@@ -157,14 +158,20 @@ def _connect(
 
 def _check_types(connection: duckdb.DuckDBPyConnection, table: str) -> None:
     """Raise when a foreign file has changed the type of a column for all."""
-    wanted = {field.name: in_duckdb(field.type) for field in TABLES[table]}
+    wanted = dict(zip(TABLES[table].names, _types_of(table), strict=True))
     rows = connection.execute(
         "SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?", [table]
     ).fetchall()
-    for name, written in rows:
-        found = written.replace('"', "")  # DuckDB quotes the names that are keywords
+    for name, found in rows:
         if wanted.get(name, found) != found:
             raise _OtherColumnsError(f"{table}.{name} is {found}, not {wanted[name]}")
+
+
+@functools.cache
+def _types_of(table: str) -> list[str]:
+    """The types of a table's columns as DuckDB writes them."""
+    with duckdb.connect(":memory:") as connection:
+        return [str(found) for found in connection.from_arrow(TABLES[table].empty_table()).types]
 
 
 def select_rows(
