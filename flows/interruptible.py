@@ -15,7 +15,8 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from typing import Final, Generic, NoReturn, TypeVar
+from concurrent.futures import Future, wait
+from typing import Final, NoReturn, TypeVar
 
 from coldrun.tasks.lib.watch import Watch
 
@@ -35,30 +36,24 @@ class Interrupted(KeyboardInterrupt):
     """A person asked the work to stop; what had landed is with the watch."""
 
 
-class _Call(Generic[Value]):
-    """A call in a thread of its own, with the context of the thread that made it."""
+def _call(function: Callable[[], Value], context: contextvars.Context) -> Future[Value]:
+    """Call a function in a thread of its own."""
+    called: Future[Value] = Future()
 
-    def __init__(self, function: Callable[[], Value], context: contextvars.Context) -> None:
-        self._function = function
-        self._value: Value | None = None
-        self._failure: BaseException | None = None
-        self.ended = threading.Event()
-        # a daemon, so that work which is left behind cannot hold the program up
-        threading.Thread(target=context.run, args=(self._run,), name="work", daemon=True).start()
-
-    def _run(self) -> None:
+    def run() -> None:
         try:
-            self._value = self._function()
+            called.set_result(function())
         except BaseException as failure:  # noqa: BLE001 - raised again in the waiting thread
-            self._failure = failure
-        finally:
-            self.ended.set()
+            called.set_exception(failure)
 
-    def result(self) -> Value:
-        """What the function returned or raised, once it has ended."""
-        if self._failure is not None:
-            raise self._failure
-        return self._value  # type: ignore[return-value]
+    # a daemon, so that work which is left behind cannot hold the program up
+    threading.Thread(target=context.run, args=(run,), name="work", daemon=True).start()
+    return called
+
+
+def _has_ended(called: Future[Value]) -> bool:
+    """Whether a call has ended, by now or a tenth of a second later."""
+    return bool(wait([called], POLL_SECONDS).done)
 
 
 def call_interruptibly(
@@ -88,24 +83,24 @@ def call_interruptibly(
         Exception: What `function` raises.
     """
     with _signals() as signals:
-        running = _Call(function, context or contextvars.copy_context())
-        while not running.ended.wait(POLL_SECONDS):
+        called = _call(function, context or contextvars.copy_context())
+        while not _has_ended(called):
             if signals:
                 break
             if on_poll():
                 left_behind.append("work")
                 return None
         if not signals:
-            return running.result()
+            return called.result()
         watch.stop()
         deadline = time.monotonic() + GRACE_SECONDS
         while time.monotonic() < deadline and len(signals) == 1:
-            if running.ended.wait(POLL_SECONDS):
+            if _has_ended(called):
                 break
         on_stopped()
-        if running.ended.is_set():
+        if called.done():
             with contextlib.suppress(KeyboardInterrupt):
-                running.result()
+                called.result()
         else:
             leave_in(FAREWELL_SECONDS)
         raise Interrupted
@@ -132,12 +127,9 @@ def _signals() -> Iterator[list[int]]:
 
 def leave_in(seconds: float) -> None:
     """End the program by force when it has not ended by then."""
-
-    def wait() -> None:
-        time.sleep(seconds)
-        leave(INTERRUPTED)
-
-    threading.Thread(target=wait, name="leave", daemon=True).start()
+    timer = threading.Timer(seconds, leave, (INTERRUPTED,))
+    timer.daemon = True
+    timer.start()
 
 
 def leave(code: int) -> NoReturn:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import contextvars
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import TypeVar
 
 import httpx
@@ -54,17 +54,11 @@ def call_flow(
         if isinstance(outcome, tuple) and outcome[1]:
             leave_in(PRINTING_SECONDS)
 
-    with _no_heartbeat():
+    # the thread of heartbeats would hold up the end of a flow by a second
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
         return call_interruptibly(
             call, watch=watch, on_poll=on_poll, on_stopped=mark, context=context
         )
-
-
-@contextlib.contextmanager
-def _no_heartbeat() -> Iterator[None]:
-    """Its thread would hold up the end of a flow by a second."""
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
-        yield
 
 
 def _mark_cancelled(flow_run_id: object) -> None:

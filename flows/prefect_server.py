@@ -8,7 +8,6 @@ ends with its run could be looked at by nobody. Prefect itself is not imported h
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import logging
 import os
@@ -19,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -30,6 +29,9 @@ import psutil
 
 from coldrun.flows.server_health import find_network_problem, find_problem
 from coldrun.tasks.lib.errors import ColdrunError, StorageError, UsageError
+from coldrun.tasks.lib.machine.child_process import kill_group
+from coldrun.tasks.lib.machine.file_locks import hold_lock
+from coldrun.tasks.lib.machine.files import changed_environment, write_whole
 from coldrun.tasks.lib.safe_json import load_record
 
 PORTS: Final = (4200, 0)
@@ -127,10 +129,10 @@ class Running:
 
     def end(self) -> None:
         """End the process and its group: asked first, killed after ten seconds."""
-        _kill_group(self.pid, signal.SIGTERM)
+        kill_group(self.pid, signal.SIGTERM)
         with contextlib.suppress(psutil.Error):
             psutil.Process(self.pid).wait(STOP_SECONDS)
-        _kill_group(self.pid, signal.SIGKILL)
+        kill_group(self.pid)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,8 +176,7 @@ class StateFolder:
     def locked(self) -> Iterator[None]:
         """Let one process at a time start or stop the server."""
         self.prepare()
-        with (self.root / "server.lock").open("wb") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
+        with hold_lock(self.root / "server.lock"):
             yield
 
     def read(self) -> Running | None:
@@ -194,10 +195,7 @@ class StateFolder:
 
     def write(self, running: Running) -> None:
         """Record the server that stays, at once or not at all."""
-        partial = self.state.with_suffix(".partial")
-        partial.touch(mode=0o600)
-        partial.write_text(json.dumps(asdict(running)) + "\n", encoding="utf-8")
-        partial.replace(self.state)
+        write_whole(self.state, json.dumps(asdict(running)).encode() + b"\n", mode=0o600)
 
 
 def state_folder() -> StateFolder:
@@ -300,7 +298,7 @@ def use_server(server: Server, *, verbose: bool) -> Iterator[Server]:
             for name in os.environ
             if name.startswith("PREFECT") and not name.startswith(kept)
         }
-        with _environment(foreign | variables):
+        with changed_environment(foreign | variables):
             _refresh_prefect()
             yield server
 
@@ -330,7 +328,7 @@ def start_server(announce: Callable[[str], None]) -> Running:
             folder.write(running)
             _await(running, announce, process=process, log=folder.log)
         except BaseException:
-            _kill_group(running.pid, signal.SIGKILL)
+            kill_group(running.pid)
             process.wait()
             folder.state.unlink(missing_ok=True)
             raise
@@ -442,11 +440,6 @@ def _free_port() -> int:
     raise ColdrunError(f"no loopback port is free for a Prefect server (tried {PORTS})")
 
 
-def _kill_group(pid: int, sign: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, sign)
-
-
 def _last_words(log: Path | None) -> str:
     try:
         lines = log.read_text(encoding="utf-8", errors="replace").split("\n") if log else []
@@ -454,25 +447,6 @@ def _last_words(log: Path | None) -> str:
         lines = []
     last = next((line.strip() for line in reversed(lines) if line.strip()), "nothing")
     return f"; its log is {log} and ends with: {last[:200]}" if log else ""
-
-
-@contextlib.contextmanager
-def _environment(variables: Mapping[str, str | None]) -> Iterator[None]:
-    """Set variables, or unset those that are None, and give them back their values at the end."""
-    before = {name: os.environ.get(name) for name in variables}
-    _set_environment(variables)
-    try:
-        yield
-    finally:
-        _set_environment(before)
-
-
-def _set_environment(variables: Mapping[str, str | None]) -> None:
-    for name, value in variables.items():
-        if value is None:
-            os.environ.pop(name, None)
-        else:
-            os.environ[name] = value
 
 
 def _without_proxy() -> dict[str, str]:

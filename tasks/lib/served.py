@@ -10,39 +10,35 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from coldrun.tasks.lib.errors import UsageError
+from coldrun.tasks.lib.machine.files import changed_environment
 
 VARIABLE = "COLDRUN_SERVED"
 RUN_ID = re.compile(r"\d{8}-\d{6}-[0-9a-f]{8}")
 
 
-class _Stored(BaseModel):
-    """The variable's JSON. `repos` stand in for the repositories of panels."""
+Whole = Annotated[Path, AfterValidator(lambda path: path.expanduser().resolve())]
 
-    model_config = ConfigDict(extra="forbid")
 
-    evaluations: dict[str, Path]
-    warehouse: Path
-    scratch: Path
+class Served(BaseModel):
+    """The evaluations by name, each with the path of its configuration, as the variable has them.
+
+    `repos` stand in for the repositories of panels.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    evaluations: dict[str, Whole]
+    warehouse: Whole
+    scratch: Whole
     repos: dict[str, str] = {}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """The evaluations by name, each with the path of its configuration."""
-
-    evaluations: Mapping[str, Path]
-    warehouse: Path
-    scratch: Path
-    repos: Mapping[str, str] = field(default_factory=dict)
 
     def path_of(self, name: str) -> Path:
         """The configuration of an evaluation.
@@ -75,26 +71,19 @@ def served() -> Served:
             "prefect.yaml shows it"
         )
     try:
-        stored = _Stored.model_validate_json(text)
+        return Served.model_validate_json(text)
     except ValidationError as error:
         what = str(error).partition("\n")[2].strip().replace("\n", " ")
         raise UsageError(f"{VARIABLE} cannot be read: {what[:300]}") from None
-    return Served(
-        evaluations={name: _whole(path) for name, path in stored.evaluations.items()},
-        warehouse=_whole(stored.warehouse),
-        scratch=_whole(stored.scratch),
-        repos=stored.repos,
-    )
 
 
-@contextmanager
 def serving(
     configs: Mapping[str, Path],
     *,
     warehouse: Path,
     scratch: Path,
     repos: Mapping[str, str | None] | None = None,
-) -> Iterator[None]:
+) -> AbstractContextManager[None]:
     """Serve evaluations by name in this process and those that it starts."""
     values: dict[str, Any] = {
         "evaluations": {name: str(path.resolve()) for name, path in configs.items()},
@@ -102,15 +91,7 @@ def serving(
         "scratch": str(scratch),
         "repos": {name: repo for name, repo in (repos or {}).items() if repo is not None},
     }
-    before = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = json.dumps(values)
-    try:
-        yield
-    finally:
-        if before is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = before
+    return changed_environment({VARIABLE: json.dumps(values)})
 
 
 def check_run_id(text: str) -> str:
@@ -122,7 +103,3 @@ def check_run_id(text: str) -> str:
     if not RUN_ID.fullmatch(text):
         raise UsageError(f"{text!r} is not a run id")
     return text
-
-
-def _whole(path: Path) -> Path:
-    return path.expanduser().resolve()

@@ -281,10 +281,10 @@ def describe_exit(code: int) -> str:
     return f"the process was ended by signal {name}"
 
 
-def kill_group(group: int) -> None:
-    """Kill every process of a group; a group that is gone already is fine."""
+def kill_group(group: int, sign: signal.Signals = signal.SIGKILL) -> None:
+    """Kill every process of a group, or send it another signal; one that is gone is fine."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(group, signal.SIGKILL)
+        os.killpg(group, sign)
 
 
 def end_strays(home: Path) -> int:

@@ -1,4 +1,4 @@
-"""Files and folders of this machine: the scratch folder, whole files, digests, the PATH."""
+"""Files and folders of this machine: the scratch folder, whole files, digests; the environment."""
 
 from __future__ import annotations
 
@@ -103,18 +103,19 @@ def feed_file(digest: Any, path: Path) -> None:
         digest.update(b"link:" + os.fsencode(os.readlink(path)))  # noqa: PTH115
 
 
-def write_whole(path: Path, data: bytes) -> None:
+def write_whole(path: Path, data: bytes, *, mode: int = 0o666) -> None:
     """Write a file so that a reader sees all of it or what was there before."""
-    write_together({path: data})
+    write_together({path: data}, mode=mode)
 
 
-def write_together(contents: Mapping[Path, bytes]) -> None:
+def write_together(contents: Mapping[Path, bytes], *, mode: int = 0o666) -> None:
     """Write several files in their order, and none of them unless there is room for all."""
     temporaries = {path: path.with_name(f".{path.name}.{os.getpid()}.tmp") for path in contents}
     path = next(iter(contents))
     try:
         try:
             for path, data in contents.items():
+                temporaries[path].touch(mode)
                 temporaries[path].write_bytes(data)
             for path, temporary in temporaries.items():
                 temporary.replace(path)
@@ -142,3 +143,22 @@ def session_search_path() -> str:
         if entry.startswith("/") and (own is None or Path(entry) != own)
     ]
     return os.pathsep.join(dict.fromkeys(kept)) or FALLBACK_PATH
+
+
+@contextlib.contextmanager
+def changed_environment(variables: Mapping[str, str | None]) -> Iterator[None]:
+    """Set variables, or unset those that are None, and give them back their values at the end."""
+    before = {name: os.environ.get(name) for name in variables}
+    _set_variables(variables)
+    try:
+        yield
+    finally:
+        _set_variables(before)
+
+
+def _set_variables(variables: Mapping[str, str | None]) -> None:
+    for name, value in variables.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value
