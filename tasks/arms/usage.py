@@ -7,6 +7,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from coldrun.tasks.arms.answer_text import MalformedError
 from coldrun.tasks.lib.records import Attempt, ComponentEvent
 
 LARGEST_COUNT = 2**53
@@ -19,8 +20,7 @@ def read_usage(value: Any) -> tuple[Attempt, ...]:
     """What a `usage` line or field says: one object, or a list with one per model.
 
     Raises:
-        TypeError: It is neither.
-        ValueError: A count is not a whole number from 0 on.
+        MalformedError: It is neither, or a count is not a whole number from 0 on.
     """
     if value is None:
         return ()
@@ -30,19 +30,21 @@ def read_usage(value: Any) -> tuple[Attempt, ...]:
 
 def _read_entry(entry: Any) -> Attempt:
     if not isinstance(entry, Mapping):
-        raise TypeError(f"usage must be an object, found {entry!r}")
+        raise MalformedError(f"usage must be an object, found {entry!r}")
     model = entry.get("model")
     if model is not None and not isinstance(model, str):
-        raise ValueError(f"usage has a model that is not a text: {model!r}")
+        raise MalformedError(f"usage has a model that is not a text: {model!r}")
     counts: dict[str, Any] = {}
     for name in TOKEN_FIELDS:
         count = entry.get(name)
         if count is not None and (not isinstance(count, int) or isinstance(count, bool)):
-            raise ValueError(f"usage has {name} = {count!r}, which is not a whole number")
+            raise MalformedError(f"usage has {name} = {count!r}, which is not a whole number")
         if count is not None and count < 0:
-            raise ValueError(f"usage has {name} = {count}, which is below 0")
+            raise MalformedError(f"usage has {name} = {count}, which is below 0")
         if count is not None and count > LARGEST_COUNT:
-            raise ValueError(f"usage has {name} = {count:.3g}, more than anything can have used")
+            raise MalformedError(
+                f"usage has {name} = {count:.3g}, more than anything can have used"
+            )
         counts[name] = count
     return Attempt(model=model, **counts)
 
@@ -60,10 +62,10 @@ def add_usage(parts: Iterable[Attempt]) -> tuple[Attempt, ...]:
 
 
 def read_event(value: Mapping[str, Any], position: int) -> ComponentEvent:
-    """A component event that an arm reported. Raises TypeError when it has no name."""
+    """A component event that an arm reported. Raises MalformedError when it has no name."""
     name = value.get("name")
     if not isinstance(name, str):
-        raise TypeError("an event has no `name`")
+        raise MalformedError("an event has no `name`")
     digest = value.get("arguments_digest")
     if not isinstance(digest, str):
         digest = digest_arguments(value["arguments"]) if "arguments" in value else None
@@ -95,11 +97,11 @@ def read_texts(value: Any) -> tuple[str, ...]:
     """A list of texts, such as `degraded`; a single text counts as one.
 
     Raises:
-        ValueError: It is neither.
+        MalformedError: It is neither.
     """
     if value is None:
         return ()
     texts: Sequence[Any] = [value] if isinstance(value, str) else value
     if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
-        raise ValueError(f"expected a list of texts, found {value!r}")
+        raise MalformedError(f"expected a list of texts, found {value!r}")
     return tuple(texts)

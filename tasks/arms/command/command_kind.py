@@ -27,8 +27,7 @@ def _unwrap(raw: str, arm: CommandArm) -> Unwrapped:
 
 
 def _open_session(context: SessionContext) -> Session:
-    from coldrun.tasks.arms.command.line_driver import LineDriver
-    from coldrun.tasks.arms.command.per_task_driver import PerTaskDriver
+    from coldrun.tasks.arms.command.command_driver import LineDriver, PerTaskDriver
     from coldrun.tasks.arms.driven_session import open_driven
 
     is_session = isinstance(context.arm, CommandArm) and context.arm.mode == "session"

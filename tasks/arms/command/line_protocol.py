@@ -7,7 +7,7 @@ import json
 import math
 from typing import Any, cast
 
-from coldrun.tasks.arms.answer_text import read_protocol_line
+from coldrun.tasks.arms.answer_text import MalformedError, read_protocol_line, shorten
 from coldrun.tasks.arms.usage import read_texts
 from coldrun.tasks.lib.plain_text import without_surrogates
 from coldrun.tasks.lib.records import Point, SessionStart
@@ -15,10 +15,8 @@ from coldrun.tasks.lib.records import Point, SessionStart
 PROTOCOL = 1
 
 SHORTEST_COMMIT = 7
-
-
-class ProtocolError(Exception):
-    """A line that the protocol does not allow here; the text says why."""
+LATE = ("usage", "event")
+"""The types of lines that may come after their answer."""
 
 
 def encode_message(message: dict[str, Any]) -> bytes:
@@ -27,7 +25,7 @@ def encode_message(message: dict[str, Any]) -> bytes:
 
 
 def decode_line(line: bytes) -> dict[str, Any]:
-    """A line of the arm's. Raises ProtocolError when it is not a JSON object.
+    """A line of the arm's. Raises MalformedError when it is not a JSON object.
 
     Names that are not UTF-8 come as lone surrogates, which nothing can store; the raw line, from
     which items are read, keeps them.
@@ -35,9 +33,9 @@ def decode_line(line: bytes) -> dict[str, Any]:
     try:
         message = read_protocol_line(line.decode("utf-8"))
     except UnicodeDecodeError:
-        raise ProtocolError(f"the line is not UTF-8: {shorten_line(line)}") from None
-    except ValueError as error:
-        raise ProtocolError(f"{error}; write logs to stderr") from None
+        raise MalformedError(f"the line is not UTF-8: {shorten_line(line)}") from None
+    except MalformedError as error:
+        raise MalformedError(f"{error}; write logs to stderr") from None
     has_surrogates = b"\\ud" in line or b"\\uD" in line
     return cast("dict[str, Any]", without_surrogates(message)) if has_surrogates else message
 
@@ -46,41 +44,33 @@ def read_ready(message: dict[str, Any]) -> SessionStart:
     """What a `ready` line reports.
 
     Raises:
-        ProtocolError: A field has the wrong type.
+        MalformedError: A field has the wrong type.
     """
     texts: dict[str, Any] = {}
     for name in ("nonce", "name", "commit", "loaded_from"):
         value = message.get(name)
         if value is not None and not isinstance(value, str):
-            raise ProtocolError(f"`ready` has {name} = {value!r}, which is not a text")
+            raise MalformedError(f"`ready` has {name} = {value!r}, which is not a text")
         texts[name] = value
     indexing = message.get("indexing_seconds", 0.0)
     is_number = isinstance(indexing, (int, float)) and not isinstance(indexing, bool)
     if not is_number or not indexing < math.inf:
-        raise ProtocolError(f"`ready` has indexing_seconds = {indexing!r}, which is not a number")
-    try:
-        degraded = read_texts(message.get("degraded"))
-    except ValueError as error:
-        raise ProtocolError(str(error)) from None
+        raise MalformedError(f"`ready` has indexing_seconds = {indexing!r}, which is not a number")
+    degraded = read_texts(message.get("degraded"))
     return SessionStart(indexing_seconds=float(indexing), degraded=degraded, **texts)
 
 
 def is_late_usage(stray: bytes) -> bool:
     """Whether all that came between questions is usage or events, which may be late."""
-    for line in stray.splitlines():
-        try:
-            message = decode_line(line)
-        except ProtocolError:
-            return False
-        if message.get("type") not in ("usage", "event"):
-            return False
-    return True
+    try:
+        return all(decode_line(line).get("type") in LATE for line in stray.splitlines())
+    except MalformedError:
+        return False
 
 
 def shorten_line(line: bytes) -> str:
     """A line for an error message."""
-    text = line.decode("utf-8", "replace")
-    return repr(text if len(text) <= 160 else text[:160] + "…")
+    return shorten(line.decode("utf-8", "replace"))
 
 
 def find_mismatches(start: SessionStart, *, point: Point | None, nonce: str) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""A program that speaks JSON Lines on its standard input and output for a whole session."""
+"""Programs that answer: one process for a whole session, or one for each question."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import json
 import secrets
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from coldrun.tasks.arms.answer_text import MalformedError
 from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.command.command_kind import CommandArm
 from coldrun.tasks.arms.command.line_protocol import (
+    LATE,
     PROTOCOL,
-    ProtocolError,
     decode_line,
     encode_message,
     find_mismatches,
@@ -23,18 +24,90 @@ from coldrun.tasks.arms.command.line_protocol import (
     shorten_line,
 )
 from coldrun.tasks.arms.driver import Driver, StartError
+from coldrun.tasks.arms.failures import find_misreading
 from coldrun.tasks.arms.parse import ParsedAnswer
-from coldrun.tasks.arms.templates import fill_text
+from coldrun.tasks.arms.templates import fill_text, question_values
 from coldrun.tasks.arms.usage import add_usage, read_event, read_texts, read_usage
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.machine.child_process import (
     Child,
     ChildEndedError,
+    ChildError,
     ChildOversizedError,
     ChildTimeoutError,
+    describe_exit,
     spawn_child,
 )
 from coldrun.tasks.lib.records import Attempt, ComponentEvent, Question, Reply, SessionStart
+
+
+class CommandDriver(Driver[CommandArm]):
+    """What both have in common: how the program is started, and the words for what goes wrong."""
+
+    def spawn(self, values: Mapping[str, str], *, is_interactive: bool) -> Child:
+        """Start the program in the session; raises what `spawn_child` raises."""
+        child = spawn_child(
+            self.workspace.command([fill_text(text, values) for text in self.arm.argv]),
+            cwd=self.workspace.cwd,
+            env=self.workspace.environment,
+            log=self.workspace.log,
+            is_interactive=is_interactive,
+        )
+        self.hold(child)
+        return child
+
+    def describe(self, error: Exception) -> str:
+        """Why a question was not answered, in words."""
+        match error:
+            case ChildTimeoutError():
+                return f"timed out after {self.arm.timeout_seconds:g} s"
+            case ChildOversizedError():
+                return f"wrote more than {self.arm.max_output_bytes} bytes for one question"
+            case ChildEndedError():
+                return str(error)
+            case MalformedError():
+                return f"malformed output: {error}"
+        return f"{self.arm.argv[0]!r} cannot be started: {error}"
+
+
+class PerTaskDriver(CommandDriver):
+    """Runs the program for each question, its command line made from a template."""
+
+    def ask(self, question: Question, _: Sequence[Reply]) -> Reply:
+        """Run the program, and take its whole output."""
+        log_start = self.workspace.output.size()
+        try:
+            output, code = self._run(question, time.monotonic() + self.arm.timeout_seconds)
+        except (ChildError, OSError, ValueError) as error:
+            return Reply(status="infra", reason=self.describe(error))
+        raw = output.decode("utf-8", "replace")
+        # Search programs end with 1 when they found nothing.
+        found_nothing = (
+            code == 1 and not raw.strip() and self.workspace.output.read(since=log_start) is None
+        )
+        if code != 0 and not found_nothing:
+            return Reply(status="infra", raw=raw, reason=describe_exit(code))
+        return Reply(status="answered", raw=raw)
+
+    def _run(self, question: Question, deadline: float) -> tuple[bytes, int]:
+        values = {
+            **self.workspace.values,
+            **question_values(question.query),
+            "id": question.id,
+            "seed": str(question.seed),
+            "k": str(question.k),
+        }
+        child = self.spawn(values, is_interactive=False)
+        try:
+            output = child.read_all(deadline=deadline, max_bytes=self.arm.max_output_bytes)
+            return output, child.process.returncode
+        finally:
+            self.let_go(child)
+            child.end()
+
+    def find_fault(self, _: Reply, parsed: ParsedAnswer) -> str | None:
+        """Output that names no file of the corpus was misread."""
+        return find_misreading(parsed, self.arm, self.context, self.workspace.corpus_dir)
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +118,8 @@ class _Spent:
     events: list[ComponentEvent] = field(default_factory=list)
 
 
-class LineDriver(Driver[CommandArm]):
-    """The process of one session."""
+class LineDriver(CommandDriver):
+    """The process of one session, which speaks JSON Lines on its standard input and output."""
 
     def __init__(self, context: SessionContext, workspace: Workspace, aborted: threading.Event):
         super().__init__(context, workspace, aborted)
@@ -62,26 +135,18 @@ class LineDriver(Driver[CommandArm]):
             raise StartError(f"it was not ready after {limit:g} s") from None
         except ChildOversizedError as error:
             raise StartError(f"it wrote {error}") from None
-        except (ChildEndedError, ProtocolError) as error:
+        except (ChildEndedError, MalformedError) as error:
             raise StartError(str(error)) from None
         except (OSError, ValueError) as error:
-            raise StartError(f"{self.arm.argv[0]!r} cannot be started: {error}") from None
+            raise StartError(self.describe(error)) from None
 
     def _greet(self, deadline: float) -> SessionStart:
-        workspace = self.workspace
-        child = spawn_child(
-            workspace.command([fill_text(text, workspace.values) for text in self.arm.argv]),
-            cwd=workspace.cwd,
-            env=workspace.environment,
-            log=workspace.log,
-        )
-        self._child = child
-        self.hold(child)
+        child = self._child = self.spawn(self.workspace.values, is_interactive=True)
         nonce = secrets.token_hex(16)
         hello = {
             "type": "hello",
             "protocol": PROTOCOL,
-            "corpus": workspace.corpus_dir,
+            "corpus": self.workspace.corpus_dir,
             "answer": self.context.answer,
             "k": self.context.k,
             "seed": self.context.seed,
@@ -91,9 +156,9 @@ class LineDriver(Driver[CommandArm]):
         line = child.read_line(deadline=deadline, max_bytes=self.arm.max_output_bytes)
         message = decode_line(line)
         if message.get("type") == "error":
-            raise ProtocolError(str(message.get("message")))
+            raise MalformedError(str(message.get("message")))
         if message.get("type") != "ready":
-            raise ProtocolError(f"expected a `ready` line, found {shorten_line(line)}")
+            raise MalformedError(f"expected a `ready` line, found {shorten_line(line)}")
         start = read_ready(message)
         for reason in find_mismatches(start, point=self.context.point, nonce=nonce):
             self.invalid[reason] = None
@@ -113,20 +178,15 @@ class LineDriver(Driver[CommandArm]):
         began = time.monotonic()
         spent = _Spent()
         try:
-            reply = self._exchange(question, spent, began + self.arm.timeout_seconds)
-        except ChildTimeoutError:
-            reason = f"timed out after {self.arm.timeout_seconds:g} s"
-        except ChildOversizedError:
-            reason = f"wrote more than {self.arm.max_output_bytes} bytes for one question"
-        except ChildEndedError as error:
-            reason = str(error)
-        except ProtocolError as error:
-            reason = f"malformed output: {error}"
-        else:
-            return reply
-        self.is_broken = True
-        usage, events = add_usage(spent.usage), tuple(spent.events)
-        return Reply(status="infra", reason=reason, attempts=usage, events=events)
+            return self._exchange(question, spent, began + self.arm.timeout_seconds)
+        except (ChildError, MalformedError) as error:
+            self.is_broken = True
+            return Reply(
+                status="infra",
+                reason=self.describe(error),
+                attempts=add_usage(spent.usage),
+                events=tuple(spent.events),
+            )
 
     def _exchange(self, question: Question, spent: _Spent, deadline: float) -> Reply:
         child = self._child
@@ -140,23 +200,20 @@ class LineDriver(Driver[CommandArm]):
             bytes_left -= len(raw)
             message = decode_line(raw)
             kind = message.get("type")
-            if kind not in ("usage", "event", "answer", "error"):
-                raise ProtocolError(f"unexpected line {shorten_line(raw)}")
+            if kind not in (*LATE, "answer", "error"):
+                raise MalformedError(f"unexpected line {shorten_line(raw)}")
             if message.get("id") != question.id:
-                if kind in ("usage", "event"):
+                if kind in LATE:
                     continue
-                raise ProtocolError(
+                raise MalformedError(
                     f"an {kind} for {message.get('id')!r} while {question.id!r} was asked"
                 )
-            try:
-                if kind == "usage":
-                    spent.usage += read_usage(message.get("usage", message))
-                elif kind == "event":
-                    spent.events.append(read_event(message, len(spent.events)))
-                else:
-                    return _read_reply(message, raw.decode("utf-8"), spent)
-            except (TypeError, ValueError) as error:
-                raise ProtocolError(str(error)) from None
+            if kind == "usage":
+                spent.usage += read_usage(message.get("usage", message))
+            elif kind == "event":
+                spent.events.append(read_event(message, len(spent.events)))
+            else:
+                return _read_reply(message, raw.decode("utf-8"), spent)
 
     def find_fault(self, _: Reply, parsed: ParsedAnswer) -> str | None:
         """The protocol is fixed, so an answer that cannot be read now never can be."""
