@@ -9,11 +9,12 @@ import asyncio
 import concurrent.futures
 import contextlib
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import anyio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
@@ -57,39 +58,43 @@ class ServerGreeting:
     tools: Mapping[str, Mapping[str, Any]]
 
 
-class Transport(Protocol):
-    """The way to one server. `connect` runs on the connection's loop, the rest on any thread."""
+@dataclass(slots=True, eq=False, kw_only=True)
+class Transport(ABC):
+    """The way to one server. `connect` runs on the connection's loop, the rest on any thread.
 
-    stray_lines: int
-    """How many lines came that are not a message."""
+    Attributes:
+        stray_lines: How many lines came that are not a message.
+        grace_seconds: How long the server may take to leave by itself when the connection ends.
+    """
 
-    grace_seconds: float
-    """How long the server may take to leave by itself when the connection ends."""
+    stray_lines: int = 0
+    grace_seconds: float = 0.0
+    _fault: str | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    @abstractmethod
     def connect(self) -> AbstractAsyncContextManager[Streams]:
         """Start or reach the server; what arrives, and what is sent. Ends it when left.
 
         Raises:
             ServerError: It cannot be started.
         """
-        ...
 
-    async def on_message(self, message: Any) -> None:
+    async def on_message(self, message: Any) -> None:  # noqa: B027 - there may be nothing to do
         """Look at what the SDK has no place for: errors in what arrived."""
-        ...
 
     @property
+    @abstractmethod
     def is_alive(self) -> bool:
         """Whether the server can be asked, and keeps to the protocol."""
-        ...
 
+    @abstractmethod
     def describe_end(self) -> str:
-        """How the server ended, in words."""
-        ...
+        """What went wrong, or how the server ended, in words."""
 
+    @abstractmethod
     def kill(self) -> None:
         """End it at once."""
-        ...
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -137,10 +142,8 @@ class ServerConnection:
         except concurrent.futures.TimeoutError:
             pending.cancel()
             raise ServerTimeoutError(f"timed out after {timeout_seconds:g} s") from None
-        except concurrent.futures.CancelledError:
-            raise ServerError(self.transport.describe_end()) from None
-        except CALL_ERRORS as error:
-            if not self.is_alive:
+        except (concurrent.futures.CancelledError, *CALL_ERRORS) as error:
+            if isinstance(error, concurrent.futures.CancelledError) or not self.is_alive:
                 raise ServerError(self.transport.describe_end()) from None
             if isinstance(error, McpError):
                 raise ServerError(f"the server refused {tool!r}: {error.error.message}") from None

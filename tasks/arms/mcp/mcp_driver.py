@@ -22,11 +22,11 @@ from coldrun.tasks.arms.mcp.mcp_connection import (
 )
 from coldrun.tasks.arms.mcp.mcp_http import HttpTransport
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm, ToolCall
-from coldrun.tasks.arms.mcp.mcp_stdio import StdioTransport
+from coldrun.tasks.arms.mcp.mcp_stdio import stdio_transport
 from coldrun.tasks.arms.parse import ParsedAnswer
 from coldrun.tasks.arms.service.http_settings import read_settings
 from coldrun.tasks.arms.service.own_server import start_server
-from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_values
+from coldrun.tasks.arms.templates import fill_arguments, question_values
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.concealment import conceal
@@ -73,15 +73,9 @@ class McpDriver(Driver[McpArm]):
 
     def _open_transport(self) -> Transport:
         """The way to the server; one that listens is started for it."""
-        arm, workspace = self.arm, self.workspace
+        arm = self.arm
         if arm.url is None or self._settings is None:
-            return StdioTransport(
-                argv=workspace.command([fill_text(text, workspace.values) for text in arm.argv]),
-                cwd=workspace.cwd,
-                environment=workspace.environment,
-                log=workspace.log,
-                max_line_bytes=arm.max_output_bytes,
-            )
+            return stdio_transport(arm, self.workspace)
         server = start_server(self) if arm.argv else None
         port = "" if server is None else str(server.port)
         return HttpTransport(

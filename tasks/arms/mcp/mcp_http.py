@@ -10,10 +10,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import anyio
@@ -23,7 +22,7 @@ from pydantic import ValidationError
 
 from coldrun.tasks.arms.answer_text import shorten
 from coldrun.tasks.arms.driver import ENDED
-from coldrun.tasks.arms.mcp.mcp_connection import CALL_ERRORS, Streams
+from coldrun.tasks.arms.mcp.mcp_connection import CALL_ERRORS, Streams, Transport
 from coldrun.tasks.arms.service.exchange import (
     describe_error,
     describe_status,
@@ -37,20 +36,16 @@ SESSION_HEADER = "mcp-session-id"
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class HttpTransport:
+class HttpTransport(Transport):
     """One endpoint, or one server that was started and listens."""
 
     url: str
     settings: HttpSettings
     max_bytes: int
     server: ListeningServer | None = None
-    stray_lines: int = 0
-    grace_seconds: float = 0.0
-    _fault: str | None = None
     _is_open: bool = True
     _loop: asyncio.AbstractEventLoop | None = None
     _scope: anyio.CancelScope | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
     def is_alive(self) -> bool:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
+import math
+import os
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,22 +23,33 @@ from mcp.shared.message import SessionMessage
 from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
-from coldrun.tasks.arms.base import Corpus, SessionContext
-from coldrun.tasks.arms.mcp.mcp_connection import ServerConnection, ServerError, Streams
+from coldrun.tasks.arms.base import Corpus, CorpusTree, SessionContext
+from coldrun.tasks.arms.mcp.mcp_connection import (
+    ServerConnection,
+    ServerError,
+    Streams,
+    Transport,
+)
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.arms.templates import fill_text
-from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, open_workspace
-from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group
-from coldrun.tasks.lib.machine.sandbox import Mount
+from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace, open_workspace
+from coldrun.tasks.lib.machine.child_process import (
+    Child,
+    ChildEndedError,
+    ChildOversizedError,
+    describe_exit,
+    spawn_child,
+)
 
-DRAIN_SECONDS = 0.2
+WRITE_SECONDS = 0.2
+"""How long what was sent last is still written when the connection ends."""
 
 SAID = 300
 """How much of what went wrong, and of what a server logged, stands in an error, in characters."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
-class StdioTransport:
+class StdioTransport(Transport):
     """One server process, spoken to on its standard input and output."""
 
     argv: Sequence[str]
@@ -45,157 +57,104 @@ class StdioTransport:
     environment: Mapping[str, str]
     log: Path
     max_line_bytes: int
-    stray_lines: int = 0
-    grace_seconds: float = 0.0
-    _process: asyncio.subprocess.Process | None = None
-    _fault: str | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _child: Child | None = None
     _is_killed: bool = False
-    _is_gone: bool = False
 
     @property
     def is_alive(self) -> bool:
         """Whether the server still runs and keeps to the protocol."""
-        process = self._process
-        return process is not None and process.returncode is None and self._fault is None
+        return self._child is not None and self._child.is_alive and self._fault is None
 
     def describe_end(self) -> str:
         """How the server ended, in words."""
         if self._fault is not None:
             return self._fault
-        code = None if self._process is None else self._process.returncode
+        code = None if self._child is None else self._child.process.poll()
         return "the server closed its output" if code is None else describe_exit(code)
 
     def kill(self) -> None:
         """Kill the process group at once, from any thread."""
         with self._lock:
             self._is_killed = True
-            if self._process is not None and not self._is_gone:
-                kill_group(self._process.pid)
-
-    async def on_message(self, message: Any) -> None:
-        """Does nothing: lines that are not a message never reach the SDK."""
+            if self._child is not None:
+                self._child.kill()
 
     @asynccontextmanager
     async def connect(self) -> AsyncIterator[Streams]:
         """Start the server; see `Transport.connect`."""
         try:
-            process = await self._spawn()
+            child = spawn_child(self.argv, cwd=self.cwd, env=self.environment, log=self.log)
         except (OSError, ValueError) as error:
             raise ServerError(f"{self.argv[0]!r} cannot be started: {error}") from None
+        with self._lock:
+            self._child = child
+            if self._is_killed:
+                child.kill()
         to_session, incoming = anyio.create_memory_object_stream[SessionMessage | Exception](0)
         outgoing, from_session = anyio.create_memory_object_stream[SessionMessage](0)
-        pumps = [
-            asyncio.create_task(self._read(process, to_session)),
-            asyncio.create_task(self._write(process, from_session)),
-        ]
+        reading = asyncio.create_task(self._read(child, to_session))
+        writing = asyncio.create_task(_write(child, from_session))
         try:
             yield incoming, outgoing
         finally:
-            await self._end(process)
-            for pump in pumps:
-                pump.cancel()
-            await asyncio.gather(*pumps, return_exceptions=True)
-            await _drain(process)
             for stream in (to_session, incoming, outgoing, from_session):
                 stream.close()
-
-    async def _spawn(self) -> asyncio.subprocess.Process:
-        with self.log.open("ab") as errors:
-            process = await asyncio.create_subprocess_exec(
-                *self.argv,
-                cwd=self.cwd,
-                env=dict(self.environment),
-                stdin=asyncio.subprocess.PIPE,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=errors,
-                limit=self.max_line_bytes,
-                start_new_session=True,
-            )
-        with self._lock:
-            self._process = process
-            if self._is_killed:
-                kill_group(process.pid)
-        return process
+            await asyncio.wait({writing}, timeout=WRITE_SECONDS)
+            if self.grace_seconds and writing.done() and child.process.stdin is not None:
+                child.process.stdin.close()
+                await asyncio.to_thread(child.wait, self.grace_seconds)
+            child.kill()
+            await asyncio.gather(reading, writing, return_exceptions=True)
+            child.end()
 
     async def _read(
-        self,
-        process: asyncio.subprocess.Process,
-        to_session: MemoryObjectSendStream[SessionMessage | Exception],
+        self, child: Child, to_session: MemoryObjectSendStream[SessionMessage | Exception]
     ) -> None:
-        if process.stdout is None:
-            return
-        ended = asyncio.create_task(process.wait())
+        """Pass on messages until the output ends, from a thread that waits for lines."""
         try:
             while True:
-                line = await self._read_line(process.stdout, ended)
-                if not line:
-                    break
+                line = await asyncio.to_thread(
+                    child.read_line, deadline=math.inf, max_bytes=self.max_line_bytes
+                )
                 try:
                     message = JSONRPCMessage.model_validate_json(line)
                 except ValidationError:
                     self.stray_lines += 1
                     continue
                 await to_session.send(SessionMessage(message))
-        except ValueError:
+        except ChildOversizedError:
             self._fault = f"wrote more than {self.max_line_bytes} bytes for one answer"
-            # asyncio does not see the end of a process before its pipe is empty
             self.kill()
-            await _drain(process)
-        except (anyio.ClosedResourceError, anyio.BrokenResourceError):
+        except (ChildEndedError, anyio.ClosedResourceError, anyio.BrokenResourceError):
             return
         finally:
-            ended.cancel()
-            # The process may be gone a moment before its exit code is known.
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(process.wait(), DRAIN_SECONDS)
             to_session.close()
 
-    async def _read_line(self, output: asyncio.StreamReader, ended: asyncio.Task[int]) -> bytes:
-        """The next line; empty at the end, also while a grandchild keeps the pipe open."""
-        reading = asyncio.ensure_future(output.readline())
-        try:
-            await asyncio.wait({reading, ended}, return_when=asyncio.FIRST_COMPLETED)
-            if not reading.done():
-                await asyncio.wait({reading}, timeout=DRAIN_SECONDS)
-            return await reading if reading.done() else b""
-        finally:
-            reading.cancel()
 
-    async def _write(
-        self,
-        process: asyncio.subprocess.Process,
-        from_session: MemoryObjectReceiveStream[SessionMessage],
-    ) -> None:
-        if process.stdin is None:
-            return
-        with contextlib.suppress(anyio.ClosedResourceError, ConnectionError):
-            async for item in from_session:
-                text = item.message.model_dump_json(by_alias=True, exclude_none=True)
-                process.stdin.write(text.encode("utf-8") + b"\n")
-                await process.stdin.drain()
-
-    async def _end(self, process: asyncio.subprocess.Process) -> None:
-        if process.stdin is not None:
-            process.stdin.close()
-        if self.grace_seconds:
-            with contextlib.suppress(asyncio.TimeoutError):
-                await asyncio.wait_for(process.wait(), self.grace_seconds)
-        self.kill()
-        with contextlib.suppress(asyncio.TimeoutError):
-            await asyncio.wait_for(process.wait(), 10)
-        with self._lock:
-            self._is_gone = True
-
-
-async def _drain(process: asyncio.subprocess.Process) -> None:
-    """Read what a dead server left in its pipe: asyncio closes a pipe only at its end."""
-    if process.stdout is None:
+async def _write(child: Child, from_session: MemoryObjectReceiveStream[SessionMessage]) -> None:
+    if child.process.stdin is None:
         return
-    with contextlib.suppress(asyncio.TimeoutError):
-        async with asyncio.timeout(DRAIN_SECONDS):
-            while await process.stdout.read(1 << 16):
-                pass
+    pipe = child.process.stdin.fileno()
+    os.set_blocking(pipe, True)
+    with (
+        contextlib.suppress(anyio.ClosedResourceError, OSError),
+        os.fdopen(pipe, "wb", closefd=False) as output,
+    ):
+        async for item in from_session:
+            text = item.message.model_dump_json(by_alias=True, exclude_none=True)
+            await asyncio.to_thread(output.write, text.encode("utf-8") + b"\n")
+            await asyncio.to_thread(output.flush)
+
+
+def stdio_transport(arm: McpArm, workspace: Workspace) -> StdioTransport:
+    """The way to the server that an arm's command line starts in a session."""
+    return StdioTransport(
+        argv=workspace.command([fill_text(text, workspace.values) for text in arm.argv]),
+        cwd=workspace.cwd,
+        environment=workspace.environment,
+        log=workspace.log,
+        max_line_bytes=arm.max_output_bytes,
+    )
 
 
 def list_tools(arm: McpArm, *, scratch: Path) -> Mapping[str, Mapping[str, Any]]:
@@ -206,9 +165,10 @@ def list_tools(arm: McpArm, *, scratch: Path) -> Mapping[str, Mapping[str, Any]]
     Raises:
         ServerError: It did not start; the text ends with the last that it logged.
     """
+    arm = arm.model_copy(update={"has_corpus": False, "cwd": "{corpus}"})
     context = SessionContext(
         arm=arm,
-        corpus=Corpus(trees={}),
+        corpus=Corpus(trees={".": CorpusTree(git_dir=scratch, commit="", tree="")}),
         answer="ranking",
         k=1,
         seed=0,
@@ -219,21 +179,10 @@ def list_tools(arm: McpArm, *, scratch: Path) -> Mapping[str, Mapping[str, Any]]
         run_id="tools",
     )
     workspace = open_workspace(context, arm)
-    corpus = workspace.root / "corpus"
-    corpus.mkdir()
-    mounts = (*workspace.mounts, Mount(path=str(corpus), kind="write"))
-    workspace = replace(workspace, cwd=corpus, mounts=mounts)
-    values = {**workspace.values, "corpus": str(corpus)}
     try:
         server = ServerConnection(
-            transport=StdioTransport(
-                argv=workspace.command([fill_text(word, values) for word in arm.argv]),
-                cwd=corpus,
-                environment=workspace.environment,
-                log=workspace.log,
-                max_line_bytes=arm.max_output_bytes,
-            ),
-            root=str(corpus),
+            transport=stdio_transport(arm, workspace),
+            root=workspace.corpus_dir,
             log=workspace.log,
         )
         try:

@@ -7,9 +7,8 @@ import contextlib
 import os
 import socket
 import subprocess
-import threading
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,7 @@ import psutil
 from coldrun.tasks.arms.driver import Driver, StartError
 from coldrun.tasks.arms.templates import fill_text
 from coldrun.tasks.arms.workspace.isolation import PRIVATE_FOLDERS
-from coldrun.tasks.lib.machine.child_process import describe_exit, kill_group, start_process
+from coldrun.tasks.lib.machine.child_process import ProcessGroup, describe_exit, start_process
 
 RELAY = "relay"
 RELAY_PROGRAM = (Path(__file__).parent / "relay_program.py").read_text("utf-8")
@@ -27,19 +26,11 @@ DEATH_SECONDS = 0.2
 
 
 @dataclass(slots=True, eq=False)
-class ListeningServer:
-    """A running server in its own process group. Any thread may kill it."""
+class ListeningServer(ProcessGroup):
+    """A running server. Any thread may kill it."""
 
-    process: subprocess.Popen[bytes]
     port: int
     relay_folder: int | None = None
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-    _is_gone: bool = False
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it still runs."""
-        return self.process.poll() is None
 
     @property
     def relay(self) -> str | None:
@@ -71,23 +62,12 @@ class ListeningServer:
 
     def wait_briefly(self) -> None:
         """Give a server that just broke off a moment to be seen dead."""
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=DEATH_SECONDS)
+        self.wait(DEATH_SECONDS)
 
-    def kill(self) -> None:
-        """Kill the whole process group at once. Safe to call twice."""
-        with self._lock:
-            if not self._is_gone:
-                kill_group(self.process.pid)
-
-    def end(self) -> None:
-        """Kill the group and wait for it."""
-        self.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=10)
-        with self._lock:
-            self._is_gone = True
-            folder, self.relay_folder = self.relay_folder, None
+    def end(self, *, grace_seconds: float = 0.0) -> None:
+        """End the server, and close the way to its relay."""
+        ProcessGroup.end(self, grace_seconds=grace_seconds)
+        folder, self.relay_folder = self.relay_folder, None
         if folder is not None:
             os.close(folder)
 

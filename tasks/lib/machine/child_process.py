@@ -52,16 +52,51 @@ class ChildOversizedError(ChildError):
 
 
 @dataclass(slots=True, eq=False)
-class Child:
-    """A running child. Made by `spawn_child`; one thread talks to it, any thread may kill it."""
+class ProcessGroup:
+    """A running process that leads a group of its own. Any thread may kill it."""
 
     process: subprocess.Popen[bytes]
+    _lock: threading.Lock = field(default_factory=threading.Lock, kw_only=True)
+    _is_gone: bool = field(default=False, kw_only=True)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs."""
+        return self.process.poll() is None
+
+    def wait(self, seconds: float) -> bool:
+        """Wait for its end, so long at most; says whether it has ended."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(timeout=seconds)
+        return self.process.returncode is not None
+
+    def kill(self) -> None:
+        """Kill the whole group at once, from any thread. Safe to call twice.
+
+        Once `end` is through this does nothing: the number may belong to another group by then.
+        """
+        with self._lock:
+            if not self._is_gone:
+                kill_group(self.process.pid)
+
+    def end(self, *, grace_seconds: float = 0.0) -> None:
+        """Kill the group and wait for it; with a grace, let it leave by itself first."""
+        if grace_seconds:
+            self.wait(grace_seconds)
+        self.kill()
+        self.wait(10)
+        with self._lock:
+            self._is_gone = True
+
+
+@dataclass(slots=True, eq=False)
+class Child(ProcessGroup):
+    """A running child. Made by `spawn_child`; one thread talks to it, any thread may kill it."""
+
     _selector: selectors.BaseSelector
     _buffer: bytearray = field(default_factory=bytearray)
     _has_ended: bool = False
-    _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
-    _is_gone: bool = False
 
     def send(self, data: bytes, *, deadline: float) -> None:
         """Write `data` to the child's input, reading along what it writes meanwhile.
@@ -128,10 +163,8 @@ class Child:
                 self._fill()
             if len(self._buffer) > max_bytes:
                 raise ChildOversizedError(f"more than {max_bytes} bytes")
-        try:
-            self.process.wait(timeout=max(0.0, deadline - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            raise ChildTimeoutError from None
+        if not self.wait(max(0.0, deadline - time.monotonic())):
+            raise ChildTimeoutError
         return bytes(self._buffer)
 
     def take_stray_output(self) -> bytes:
@@ -150,11 +183,9 @@ class Child:
 
     def describe_end(self) -> str:
         """How the child ended, in words: exit code, signal, or a closed output."""
-        try:
-            code = self.process.wait(timeout=1.0)
-        except subprocess.TimeoutExpired:
+        if not self.wait(1.0):
             return "the process closed its output but goes on running"
-        return describe_exit(code)
+        return describe_exit(self.process.returncode)
 
     def end(self, *, grace_seconds: float = 0.0) -> None:
         """End the child and its whole process group; with a grace, let it leave by itself first.
@@ -168,26 +199,10 @@ class Child:
         if self.process.stdin is not None:
             with contextlib.suppress(OSError):
                 self.process.stdin.close()
-        if grace_seconds:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.process.wait(timeout=grace_seconds)
-        self.kill()
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(timeout=10)
-        with self._lock:
-            self._is_gone = True
+        ProcessGroup.end(self, grace_seconds=grace_seconds)
         self._selector.close()
         if self.process.stdout is not None:
             self.process.stdout.close()
-
-    def kill(self) -> None:
-        """Kill the whole process group at once, from any thread. Safe to call twice.
-
-        Once `end` is through this does nothing: the number may belong to another group by then.
-        """
-        with self._lock:
-            if not self._is_gone:
-                kill_group(self.process.pid)
 
     def _wait(self, deadline: float) -> list[tuple[selectors.SelectorKey, int]]:
         dead_since: float | None = None
