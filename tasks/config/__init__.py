@@ -25,30 +25,3 @@ from coldrun.tasks.config.evaluation_config import (
     SplitConfig,
 )
 from coldrun.tasks.config.load_config import load_config, load_prices, parse_config, read_prices
-
-__all__ = [
-    "DEFAULT_EXCLUDE_GOLD",
-    "DESCRIPTIVE_KEYS",
-    "ArmConfig",
-    "BarConfig",
-    "Config",
-    "HoldoutConfig",
-    "MeasureConfig",
-    "ModelPrices",
-    "PanelConfig",
-    "PanelUse",
-    "PriceSnapshot",
-    "PricesConfig",
-    "ProcessArm",
-    "ProductConfig",
-    "RunConfig",
-    "SampleConfig",
-    "Section",
-    "ServerArm",
-    "SplitConfig",
-    "load_config",
-    "load_prices",
-    "names_the_question",
-    "parse_config",
-    "read_prices",
-]

@@ -1,15 +1,6 @@
 """Errors a person can act on, each class with the exit code it ends the program with.
 
-ColdrunError                  (anything else is an unexpected error, 70)
-├── UsageError            2   wrong arguments, configuration or data
-│   ├── ConfigError       2   the TOML file
-│   ├── RepositoryError   2   a repository, revision or range
-│   ├── PanelError        2   the panel's contents
-│   └── LockError         2   missing, stale or foreign lock
-├── PointError            5   a product that could not be checked out or set up
-├── InvalidRunError       5   a run whose rows must not be read as a measurement
-├── LedgerError           5   a broken holdout ledger
-└── StorageError          2   a disk that is full, read-only or locked
+Anything else is an unexpected error, and ends it with 70.
 """
 
 from __future__ import annotations

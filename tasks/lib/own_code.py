@@ -61,11 +61,6 @@ def installed_packages() -> dict[str, str]:
     return found
 
 
-def digest_packages() -> str:
-    """One digest over the names and versions of all installed packages but coldrun's own."""
-    return digest_json(installed_packages())
-
-
 @functools.cache
 def own_code() -> Mapping[str, str]:
     """The `code` component of every capture key: coldrun's source and its resolved packages.
@@ -73,7 +68,7 @@ def own_code() -> Mapping[str, str]:
     Read once: what a process executes is what it was started from, whatever happens on disk
     meanwhile, and a history of many points is measured by one code.
     """
-    return {"source": digest_source(source_root()), "packages": digest_packages()}
+    return {"source": digest_source(source_root()), "packages": digest_json(installed_packages())}
 
 
 def interpreter() -> str:

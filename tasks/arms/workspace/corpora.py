@@ -22,7 +22,7 @@ from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.tree_export import export_tree
 from coldrun.tasks.lib.machine.file_locks import hold_lock
-from coldrun.tasks.lib.machine.files import remove_folder
+from coldrun.tasks.lib.machine.files import remove_folder, write_whole
 from coldrun.tasks.lib.safe_json import load_object
 
 FIXED_TIME_SECONDS = 1_000_000_000
@@ -91,10 +91,8 @@ def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        unfinished = stamp.with_suffix(".stamp")
         content = {"tree": tree.tree, "entries": entries, "states": _digest_states(target)}
-        unfinished.write_text(json.dumps(content) + "\n")
-        unfinished.rename(stamp)
+        write_whole(stamp, json.dumps(content).encode() + b"\n")
     return target
 
 

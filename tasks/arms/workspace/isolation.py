@@ -332,7 +332,8 @@ def prune_sessions(scratch: Path) -> tuple[str, ...]:
         The removed folders' names, sorted.
     """
     removed = []
-    for root in sorted(_session_folders(scratch.resolve() / "sessions")):
+    sessions = scratch.resolve() / "sessions"
+    for root in sorted({path.with_suffix("") for path in sessions.glob("*/*")}):
         lock = try_lock(root.with_suffix(".lock"))
         if lock is None:
             continue
@@ -345,7 +346,3 @@ def prune_sessions(scratch: Path) -> tuple[str, ...]:
         with contextlib.suppress(OSError):
             root.parent.rmdir()
     return tuple(removed)
-
-
-def _session_folders(sessions: Path) -> set[Path]:
-    return {path.with_suffix("") for path in sessions.glob("*/*")}

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Any
 
 from coldrun.tasks.lib.canonical import digest_json
-from coldrun.tasks.lib.machine.files import BYTECODE_FOLDER, digest_path, feed_file
+from coldrun.tasks.lib.errors import StorageError
+from coldrun.tasks.lib.machine.files import BYTECODE_FOLDER, digest_path, feed_file, write_whole
 from coldrun.tasks.lib.safe_json import load_record
 
 PACKAGE_FOLDERS = ("site-packages", "dist-packages", "node_modules")
@@ -52,11 +53,9 @@ def digest_tree(path: Path, *, kept_in: Path | None = None, without: Sequence[st
             digest.update(inner.digest())
     _known[key] = (state, digest.hexdigest())
     if record is not None:
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError, StorageError):
             record.parent.mkdir(parents=True, exist_ok=True)
-            unfinished = record.with_suffix(f".{os.getpid()}")
-            unfinished.write_text(json.dumps(_known[key]))
-            unfinished.replace(record)
+            write_whole(record, json.dumps(_known[key]).encode())
     return _known[key][1]
 
 
