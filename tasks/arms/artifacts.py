@@ -217,15 +217,12 @@ def declared_files(arm: ProcessArm, *, config_dir: Path, has_product: bool) -> t
 def absolute_files(arm: ProcessArm) -> tuple[str, ...]:
     """The files that the command line names by their absolute paths, the program's own left out."""
     return tuple(
-        dict.fromkeys(word for word in arm.argv[1:] if word.startswith("/") and _is_file(word))
+        dict.fromkeys(
+            word
+            for word in arm.argv[1:]
+            if word.startswith("/") and os.path.isfile(word)  # noqa: PTH113 - takes any text
+        )
     )
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):
-        return False
 
 
 def _is_below(folder: Path, name: str) -> bool:

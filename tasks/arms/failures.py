@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Sequence
-from pathlib import Path
 
 from coldrun.tasks.arms.answer_text import (
     ERROR_FIELDS,
@@ -67,20 +67,12 @@ def find_misreading(
         return None
     items = parsed.items
     # An escaped name (%) is not that of a file.
-    if not items or any("%" in item or _is_there(Path(corpus_dir), item) for item in items):
+    if not items or any("%" in item or os.path.lexists(f"{corpus_dir}/{item}") for item in items):
         return None
     return (
         "the answer names no file of the corpus; `items` or `items_regex` say how to read it; what "
         f"was read first is {shorten(items[0])}"
     )
-
-
-def _is_there(folder: Path, name: str) -> bool:
-    try:
-        (folder / name).lstat()
-    except (OSError, ValueError):
-        return False
-    return True
 
 
 def _without(text: str, echoes: Sequence[str]) -> str:

@@ -4,7 +4,6 @@ once when the answer shows a failure that the deployed system sees as well."""
 from __future__ import annotations
 
 import json
-import os
 import re
 import threading
 from collections.abc import Mapping, Sequence
@@ -155,10 +154,8 @@ class ChatDriver(EndpointDriver[ChatArm]):
 
 def list_corpus(folder: Path) -> list[str]:
     """The paths of all files below a folder, sorted."""
-    found = []
-    for place, _, names in os.walk(folder):
-        found += [Path(place, name).relative_to(folder).as_posix() for name in names]
-    return sorted(found)
+    found = (path for path in folder.rglob("*") if not path.is_dir())
+    return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
 def cut_listing(paths: list[str], *, limit: int) -> tuple[str, int]:

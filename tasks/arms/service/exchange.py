@@ -106,7 +106,9 @@ class Exchanger:
         except (UnicodeDecodeError, LookupError) as error:
             return _fail(f"malformed output: the answer is not text: {error}")
         text = conceal(text)
-        if not _has_known_end(response) and not _is_json(text):
+        is_chunked = "chunked" in response.headers.get("transfer-encoding", "").lower()
+        has_known_end = is_chunked or "content-length" in response.headers
+        if not has_known_end and not _is_json(text):
             return _fail(
                 "malformed output: an answer without a Content-Length that is not JSON either may "
                 f"have been cut off: {shorten(text)}",
@@ -168,11 +170,6 @@ async def _read_excerpt(response: httpx.Response) -> str:
             if len(data) >= EXCERPT_BYTES:
                 break
     return data[:EXCERPT_BYTES].decode("utf-8", "replace")
-
-
-def _has_known_end(response: httpx.Response) -> bool:
-    headers = response.headers
-    return "content-length" in headers or "chunked" in headers.get("transfer-encoding", "").lower()
 
 
 def _is_json(text: str) -> bool:

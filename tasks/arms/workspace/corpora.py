@@ -144,8 +144,8 @@ def _folder_names(corpus: Corpus) -> list[str]:
     return names
 
 
-def _copy_folder(source: str, target: str, *, has_reflinks: bool = True) -> bool:
-    """Copy the content of `source` into the existing `target`; True while blocks can be shared."""
+def _copy_folder(source: str, target: str) -> None:
+    """Copy the content of `source` into the existing `target`."""
     with os.scandir(source) as entries:
         for entry in entries:
             path = f"{target}/{entry.name}"
@@ -154,25 +154,20 @@ def _copy_folder(source: str, target: str, *, has_reflinks: bool = True) -> bool
                 os.utime(path, (FIXED_TIME_SECONDS, FIXED_TIME_SECONDS), follow_symlinks=False)
             elif entry.is_dir():
                 Path(path).mkdir()
-                has_reflinks = _copy_folder(entry.path, path, has_reflinks=has_reflinks)
+                _copy_folder(entry.path, path)
             else:
-                has_reflinks = _copy_file(entry, path, has_reflinks=has_reflinks)
-    return has_reflinks
+                _copy_file(entry.path, path)
 
 
-def _copy_file(entry: os.DirEntry[str], path: str, *, has_reflinks: bool) -> bool:
-    mode = stat.S_IMODE(entry.stat().st_mode)
-    if has_reflinks:
-        with open(entry.path, "rb") as source, open(path, "wb") as target:  # noqa: PTH123
-            try:
-                fcntl.ioctl(target.fileno(), FICLONE, source.fileno())
-            except OSError:
-                has_reflinks = False
-    if not has_reflinks:
-        shutil.copyfile(entry.path, path)
-    os.chmod(path, mode)  # noqa: PTH101
-    os.utime(path, (FIXED_TIME_SECONDS, FIXED_TIME_SECONDS))
-    return has_reflinks
+def _copy_file(place: str, path: str) -> None:
+    """Copy a file with its mode, its blocks shared where that is possible."""
+    with open(place, "rb") as source, open(path, "wb", buffering=0) as target:  # noqa: PTH123
+        try:
+            fcntl.ioctl(target.fileno(), FICLONE, source.fileno())
+        except OSError:
+            shutil.copyfileobj(source, target)
+        os.fchmod(target.fileno(), stat.S_IMODE(os.fstat(source.fileno()).st_mode))
+        os.utime(target.fileno(), (FIXED_TIME_SECONDS, FIXED_TIME_SECONDS))
 
 
 def _states(folder: Path) -> Iterator[tuple[str, FileState]]:

@@ -70,7 +70,7 @@ class LogEntry(NamedTuple):
 
 def parse_log(chunks: Iterable[bytes]) -> Iterator[LogEntry]:
     """Read the commits of a log in `LOG_FORMAT` with `LOG_OPTIONS` from pieces of its output."""
-    fields = _split_fields(chunks)
+    fields = chain.from_iterable(_split_chunks(chunks))
     names: dict[bytes, str] = {}
     modes: dict[bytes, tuple[str, str]] = {}
     make = tuple.__new__  # What the records' own constructors do, without a call in between.
@@ -110,10 +110,6 @@ def _decode_name(raw_name: bytes, names: dict[bytes, str]) -> str:
     if name is None:
         name = names[raw_name] = raw_name.decode("utf-8", "replace")
     return name
-
-
-def _split_fields(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    return chain.from_iterable(_split_chunks(chunks))
 
 
 def _split_chunks(chunks: Iterable[bytes]) -> Iterator[list[bytes]]:

@@ -71,10 +71,8 @@ def _write_links(target: Path, links: Sequence[tuple[Path, bytes]]) -> None:
             _write_new(path, text, 0o644)
     inside = target.resolve()
     for path, text in made:
-        if text.startswith(b"/") or not _resolve_link(path).is_relative_to(inside):
+        # not Path.resolve, which raises where links go round in a circle
+        leads_to = Path(os.path.realpath(path))
+        if text.startswith(b"/") or not leads_to.is_relative_to(inside):
             path.unlink()
             _write_new(path, text, 0o644)
-
-
-def _resolve_link(path: Path) -> Path:
-    return Path(os.path.realpath(path))  # Path.resolve raises where links go round in a circle.

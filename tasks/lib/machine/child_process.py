@@ -15,7 +15,7 @@ import subprocess
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -109,14 +109,6 @@ class Child(ProcessGroup):
         if pipe is None:
             raise ValueError("this child was started without an input pipe")
         view = memoryview(data)
-        try:
-            view = view[os.write(pipe.fileno(), view) :]
-        except BlockingIOError:
-            pass
-        except OSError as error:
-            raise ChildEndedError(self.describe_end()) from error
-        if not view:
-            return
         self._selector.register(pipe, selectors.EVENT_WRITE)
         try:
             while view:
@@ -276,11 +268,10 @@ def _starter() -> ThreadPoolExecutor:
 
 def start_process(argv: Sequence[str], **options: Any) -> subprocess.Popen[bytes]:
     """Start a program in a session of its own; `options` are those of `subprocess.Popen`."""
-    return _starter().submit(_popen, argv, options).result()
-
-
-def _popen(argv: Sequence[str], options: Mapping[str, Any]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(list(argv), start_new_session=True, **options)
+    starting: Future[subprocess.Popen[bytes]] = _starter().submit(
+        lambda: subprocess.Popen(list(argv), start_new_session=True, **options)
+    )
+    return starting.result()
 
 
 def describe_exit(code: int) -> str:
