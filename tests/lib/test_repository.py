@@ -74,25 +74,22 @@ def test_open_somebody_elses_repository_is_read(new_repository):
     assert Repository.open(made.path).resolve("HEAD").commit == commit
 
 
-def test_refuse_incomplete_shallow_clone_names_the_cure(new_repository, tmp_path):
-    """A history that is cut off is refused, with the command that mends it."""
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--depth=1",), r"shallow clone.*fetch --unshallow"),
+        (("--bare", "--filter=blob:none"), r"partial clone.*without --filter"),
+    ],
+)
+def test_refuse_incomplete_clone_names_the_cure(new_repository, tmp_path, options, words):
+    """Without all commits or objects it is refused, before git fetches them by itself."""
     made = new_repository()
     made.commit("one", {"a": "1"})
     made.commit("two", {"a": "2"})
-    made.git("clone", "-q", "--depth=1", f"file://{made.path}", str(tmp_path / "shallow"))
-    with pytest.raises(RepositoryError, match=r"shallow clone.*fetch --unshallow"):
-        Repository.open(tmp_path / "shallow").refuse_incomplete()
-
-
-def test_refuse_incomplete_partial_clone_names_the_cure(new_repository, tmp_path):
-    """A clone without all objects is refused before anything is fetched behind one's back."""
-    made = new_repository()
-    made.commit("one", {"a": "1"})
     made.git("config", "uploadpack.allowFilter", "true")
-    clone = str(tmp_path / "partial")
-    made.git("clone", "-q", "--bare", "--filter=blob:none", f"file://{made.path}", clone)
-    with pytest.raises(RepositoryError, match=r"partial clone.*without --filter"):
-        Repository.open(tmp_path / "partial").refuse_incomplete()
+    made.git("clone", "-q", *options, f"file://{made.path}", str(tmp_path / "clone"))
+    with pytest.raises(RepositoryError, match=words):
+        Repository.open(tmp_path / "clone").refuse_incomplete()
 
 
 def test_resolve_tag_short_name_and_detached_head_mean_the_commit(new_repository):

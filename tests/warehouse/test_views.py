@@ -7,8 +7,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import pytest
+from duckdb import DuckDBPyConnection as Connection
 
 from coldrun.warehouse.reader import connect, select_rows
 from coldrun.warehouse.writer import prepare_warehouse, write_rows
@@ -62,7 +62,7 @@ KEYS = ["a" * 64, "b" * 64, "c" * 64]
 
 
 @pytest.fixture
-def connection(tmp_path: Path) -> duckdb.DuckDBPyConnection:
+def connection(tmp_path: Path) -> Connection:
     """Two runs of one panel, r2 replaying one answer and with one failure of the tool."""
     prepare_warehouse(tmp_path)
     for number, run_id in enumerate(("r1", "r2")):
@@ -111,9 +111,7 @@ def scores_of(run_id: str, values: list[float]) -> list[dict[str, Any]]:
     ]
 
 
-def test_answer_costs_add_up_to_the_ledger_of_an_arm(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
+def test_answer_costs_add_up_to_the_ledger_of_an_arm(connection: Connection) -> None:
     """Every attempt of an executed answer is there, a failed one too; replays are told apart."""
     row = select_rows(
         connection,
@@ -172,9 +170,7 @@ def test_answer_costs_are_priced_with_the_snapshot_of_their_run(tmp_path: Path) 
     ]
 
 
-def test_arm_scores_are_means_over_tasks_with_their_denominator(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
+def test_arm_scores_are_means_over_tasks_with_their_denominator(connection: Connection) -> None:
     """One row per run, arm and measure, oldest run first."""
     rows = select_rows(connection, "SELECT * FROM arm_scores")
 
@@ -186,7 +182,7 @@ def test_arm_scores_are_means_over_tasks_with_their_denominator(
     assert rows[0]["name"] == "toy"
 
 
-def test_flips_are_the_tasks_whose_score_differs(connection: duckdb.DuckDBPyConnection) -> None:
+def test_flips_are_the_tasks_whose_score_differs(connection: Connection) -> None:
     """From one run to the other, a task goes up or down; equal ones are no row."""
     rows = select_rows(
         connection,
@@ -200,9 +196,7 @@ def test_flips_are_the_tasks_whose_score_differs(connection: duckdb.DuckDBPyConn
     ]
 
 
-def test_noise_is_equal_keys_with_different_executed_answers(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
+def test_noise_is_equal_keys_with_different_executed_answers(connection: Connection) -> None:
     """A replay is no second execution, and a failure is no answer."""
     rows = select_rows(connection, "SELECT * FROM noise")
 
@@ -211,9 +205,7 @@ def test_noise_is_equal_keys_with_different_executed_answers(
     ]
 
 
-def test_arm_runs_count_how_the_answers_came_to_be(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
+def test_arm_runs_count_how_the_answers_came_to_be(connection: Connection) -> None:
     """Equal questions of equal code have one identity, however they were answered."""
     rows = select_rows(connection, "SELECT * FROM arm_runs ORDER BY run_id")
 
@@ -225,17 +217,10 @@ def test_arm_runs_count_how_the_answers_came_to_be(
     assert rows[0]["identity"] == rows[1]["identity"]
 
 
-def test_trend_has_the_newest_usable_run_of_each_commit(
-    connection: duckdb.DuckDBPyConnection,
-) -> None:
+def test_trend_has_the_newest_usable_run_of_each_commit(connection: Connection) -> None:
     """One row per commit, arm and measure; later executed runs go before earlier ones."""
     rows = select_rows(connection, "SELECT run_id, product_commit, measure, value FROM trend")
 
-    assert rows == [
-        {
-            "run_id": "r2",
-            "product_commit": "c" * 40,
-            "measure": "hit@5",
-            "value": pytest.approx(2 / 3),
-        }
+    assert [tuple(row.values()) for row in rows] == [
+        ("r2", "c" * 40, "hit@5", pytest.approx(2 / 3))
     ]

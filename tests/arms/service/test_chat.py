@@ -50,11 +50,9 @@ class Model(Handler):
             return act()
         if word == "second" and not calls and len(data["messages"]) < 3:
             word = "empty"
-        if word == "worse":
-            word = "empty" if not calls else "limited"
-            if calls:
-                return self.on_limited()
-        self.complete(word)
+        if word == "worse" and calls:
+            return self.on_limited()
+        self.complete("empty" if word == "worse" else word)
 
     def complete(self, word):
         content = SAYS.get(word, '{"items": ["src/a.py"]}')
@@ -243,24 +241,26 @@ def test_failure_signal_is_followed_up_once_with_the_declared_words(
     assert roles == ["user", "assistant", "user"]
 
 
-def test_unreadable_answer_is_a_failure_signal(lab: Lab, model: Service) -> None:
-    """Whoever deployed the model has to read the answer as well."""
-    reply = ask(open_model(lab, model.url, retry="once"), "prose")
-    assert len(reply.attempts) == 2
-    assert reply.attempts[0].reason.startswith("failure signal: the output is prose")
-
-
-def test_no_retry_is_one_call_whatever_came(lab: Lab, model: Service) -> None:
-    """The direct call is not given a second chance."""
-    assert len(ask(open_model(lab, model.url), "second").attempts) == 1
-
-
-def test_failed_retry_is_infra_and_keeps_what_was_spent(lab: Lab, model: Service) -> None:
-    """A refusal of the second call is no answer, and the first one is still paid for."""
-    reply = ask(open_model(lab, model.url, retry="once"), "worse")
-    assert reply.status == "infra"
-    assert [attempt.status for attempt in reply.attempts] == ["ok", "infra"]
+@pytest.mark.parametrize(
+    ("query", "retry", "statuses", "reason"),
+    [
+        # whoever deployed the model has to read the answer as well
+        ("prose", "once", ["ok", "ok"], "failure signal: the output is prose"),
+        # the direct call is not given a second chance
+        ("second", "none", ["ok"], ""),
+        # a refusal of the second call is no answer, and the first one is still paid for
+        ("worse", "once", ["ok", "infra"], "failure signal: the answer is empty"),
+    ],
+)
+def test_every_call_is_an_attempt_that_was_paid_for(
+    lab: Lab, model: Service, query: str, retry: str, statuses: list[str], reason: str
+) -> None:
+    """There is a second one where the arm says so, and none after it."""
+    reply = ask(open_model(lab, model.url, retry=retry), query)
+    assert [attempt.status for attempt in reply.attempts] == statuses
+    assert (reply.attempts[0].reason or "").startswith(reason)
     assert reply.attempts[0].input_tokens == 16
+    assert (reply.status == "infra") is (statuses[-1] == "infra")
 
 
 def test_corpus_listing_fills_the_prompt_up_to_its_limit(lab: Lab, model: Service) -> None:

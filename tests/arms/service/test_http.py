@@ -62,21 +62,24 @@ def test_question_is_posted_and_items_are_read(lab: Lab, service: Service) -> No
     assert session.close().invalid == ()
 
 
-def test_nothing_found_is_an_abstention(lab: Lab, service: Service) -> None:
-    """An empty list is an honest answer, told apart from a body that is empty."""
-    assert ask(open_service(lab, service.url), "none").status == "abstained"
+LINES = {"items": None, "items_regex": r"^\d+\. (.+)$"}
 
 
-def test_text_is_read_by_pattern(lab: Lab, service: Service) -> None:
-    """A service that answers in lines is read as a program's output is."""
-    session = open_service(lab, service.url, items=None, items_regex=r"^\d+\. (.+)$")
-    assert items(session, ask(session, "lines")) == ("src/b.py", "src/a.py")
-
-
-def test_whole_json_without_a_length_is_an_answer(lab: Lab, service: Service) -> None:
-    """JSON tells its own end, so a connection that closes after it has lost nothing."""
-    session = open_service(lab, service.url)
-    assert items(session, ask(session, "whole")) == ("src/b.py",)
+@pytest.mark.parametrize(
+    ("query", "values", "status", "found"),
+    [
+        ("none", {}, "abstained", ()),  # told apart from a body that is empty
+        ("lines", LINES, "answered", ("src/b.py", "src/a.py")),
+        ("whole", {}, "answered", ("src/b.py",)),  # without a length: JSON tells its own end
+    ],
+)
+def test_other_honest_answers_are_read(
+    lab: Lab, service: Service, query: str, values: Any, status: str, found: tuple[str, ...]
+) -> None:
+    """An empty list, lines as of a program, and JSON whose connection closes after it."""
+    session = open_service(lab, service.url, **values)
+    reply = ask(session, query)
+    assert (reply.status, items(session, reply)) == (status, found)
 
 
 @pytest.mark.parametrize(
@@ -256,28 +259,28 @@ def write_certificate(folder: Path) -> Path:
 LISTENING = {"argv": ("{python}", "service.py", "{port}"), "startup_timeout_seconds": 20}
 
 
-def test_server_of_its_own_is_started_and_ended(lab: Lab) -> None:
-    """With `argv` the service runs in the session's folders, on a port that was free."""
+@pytest.mark.parametrize(
+    ("query", "reason"),
+    [
+        ("die", "the process ended with exit code 5"),
+        ("hang", "timed out after 1.5 s"),
+    ],
+)
+def test_server_of_its_own_is_started_again_and_ended(lab: Lab, query: str, reason: str) -> None:
+    """With `argv` the service runs in the session's folders, on a port that was free; one that is
+    dead or stuck with a question does not answer the next."""
     lab.write("service.py", SERVICE)
-    session: Any = open_service(lab, "http://127.0.0.1:{port}/search", **LISTENING)
+    url = "http://127.0.0.1:{port}/search"
+    session: Any = open_service(lab, url, timeout_seconds=1.5, **LISTENING)
     assert session.start.startup_seconds > 0
     assert items(session, ask(session, "a = 1")) == ("src/a.py",)
-    assert ask(session, "die").reason == "the process ended with exit code 5"
+    first = session.driver._server.process.pid
+    assert ask(session, query).reason == reason
+    assert is_gone(first)
     assert items(session, ask(session, "a = 1")) == ("src/a.py",)
-    pid = session.driver._server.process.pid
+    second = session.driver._server.process.pid
     assert session.close().restarts == 1
-    assert is_gone(pid)
-
-
-def test_server_of_its_own_that_hangs_is_started_again(lab: Lab) -> None:
-    """What is stuck with one question does not answer the next."""
-    lab.write("service.py", SERVICE)
-    session: Any = open_service(lab, "http://127.0.0.1:{port}/", timeout_seconds=1.5, **LISTENING)
-    pid = session.driver._server.process.pid
-    assert ask(session, "hang").reason == "timed out after 1.5 s"
-    assert is_gone(pid)
-    assert ask(session, "a = 1").status == "answered"
-    session.close()
+    assert is_gone(second)
 
 
 @pytest.mark.parametrize(

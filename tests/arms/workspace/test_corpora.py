@@ -12,6 +12,7 @@ import pytest
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree
 from coldrun.tasks.arms.workspace.corpora import (
+    CorpusCopy,
     CorpusDrift,
     copy_corpus,
     describe_drift,
@@ -29,6 +30,19 @@ def tree_of(path: Path, revision: str = "HEAD") -> CorpusTree:
     repository = Repository.open(path)
     found = repository.resolve(revision)
     return CorpusTree(git_dir=repository.git_dir, commit=found.commit, tree=found.tree)
+
+
+@pytest.fixture
+def copied(new_repository: Build, tmp_path: Path) -> Callable[[dict[str, object]], CorpusCopy]:
+    """A session's copy of a corpus of one commit with these files."""
+
+    def copy(files: dict[str, object]) -> CorpusCopy:
+        builder = new_repository("r")
+        builder.commit(files=files)
+        corpus = Corpus(trees={".": tree_of(builder.path)})
+        return copy_corpus(corpus, scratch=tmp_path / "s", target=tmp_path / "c")
+
+    return copy
 
 
 def test_tree_is_written_as_raw_blobs(new_repository: Build, tmp_path: Path) -> None:
@@ -158,14 +172,10 @@ def test_several_trees_lie_in_folders_of_their_names(new_repository: Build, tmp_
         )
 
 
-def test_touched_files_are_told_apart(new_repository: Build, tmp_path: Path) -> None:
+def test_touched_files_are_told_apart(copied: Callable[..., CorpusCopy]) -> None:
     """Changed, removed and new files are found; a rewrite of the same bytes is no change."""
-    builder = new_repository("r")
     names = ("same", "content", "gone", "mode", "restored", "untouched", "timed")
-    builder.commit(files={**dict.fromkeys(names, "text"), "link": ("120000", "same")})
-    copy = copy_corpus(
-        Corpus(trees={".": tree_of(builder.path)}), scratch=tmp_path / "s", target=tmp_path / "c"
-    )
+    copy = copied({**dict.fromkeys(names, "text"), "link": ("120000", "same")})
     folder = copy.directory
     assert inspect_copy(copy) == CorpusDrift()
     (folder / "same").write_text("text")
@@ -186,7 +196,7 @@ def test_touched_files_are_told_apart(new_repository: Build, tmp_path: Path) -> 
     )
 
 
-def test_drift_is_described(tmp_path: Path) -> None:
+def test_drift_is_described() -> None:
     """Changes and removals make a run invalid; new files are a warning unless they are allowed."""
     drift = CorpusDrift(
         changed=tuple(f"f{number}" for number in range(7)), removed=("r",), added=(".idx/a", "b")
@@ -199,13 +209,9 @@ def test_drift_is_described(tmp_path: Path) -> None:
     assert describe_drift(drift, allowed_writes=["*"])[1] == ()
 
 
-def test_corpus_has_no_repository_around_it(new_repository: Build, tmp_path: Path) -> None:
+def test_corpus_has_no_repository_around_it(copied: Callable[..., CorpusCopy]) -> None:
     """Git finds nothing in a copy or above it."""
-    builder = new_repository("r")
-    builder.commit(files={"a.py": "x"})
-    copy = copy_corpus(
-        Corpus(trees={".": tree_of(builder.path)}), scratch=tmp_path / "s", target=tmp_path / "c"
-    )
+    copy = copied({"a.py": "x"})
     done = subprocess.run(
         ["git", "log"], cwd=copy.directory, capture_output=True, text=True, check=False
     )

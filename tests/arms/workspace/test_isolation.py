@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -95,14 +96,7 @@ def test_without_a_product_git_sees_nothing(lab: Lab) -> None:
     inside.root.mkdir()
     inside.adapter(REACHING)
     context = lab.context(lab.arm(), corpus=corpus)
-    session = open_session(
-        type(context)(
-            **{
-                **{name: getattr(context, name) for name in context.__slots__},
-                "config_dir": inside.config_dir,
-            }
-        )
-    )
+    session = open_session(replace(context, config_dir=inside.config_dir))
     seen, _ = json.loads(ask(session).stop_reason)
     assert set(seen.values()) == {""}
     session.close()

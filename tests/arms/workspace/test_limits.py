@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,18 +18,10 @@ from tests.sessions import Lab, ask
 CONTROLLED = pytest.mark.skipif(len(_bases()) < 2, reason="no control group can be made here")
 
 
-def replies_of(lab: Lab, body: str, **limits: int) -> list[object]:
+def replies_of(lab: Lab, body: str, **limits: int) -> list[Any]:
     """The first question breaks something, the second is an ordinary one."""
     lab.adapter(f"def answer(question):\n    {body}\n    return {{'items': ['src/a.py']}}\n")
-    context = lab.context(lab.arm())
-    session = open_session(
-        type(context)(
-            **{
-                **{name: getattr(context, name) for name in context.__slots__},
-                "limits": Limits(**limits),
-            }
-        )
-    )
+    session = open_session(replace(lab.context(lab.arm()), limits=Limits(**limits)))
     try:
         return [ask(session, "break", name="q1"), ask(session, "go on", name="q2")]
     finally:
@@ -38,27 +32,20 @@ def replies_of(lab: Lab, body: str, **limits: int) -> list[object]:
 
 @CONTROLLED
 @pytest.mark.parametrize(
-    ("body", "limits", "words"),
+    ("greed", "limit", "value"),
     [
-        (
-            "question['query'] == 'break' and bytearray(10 << 30)",
-            {"memory_mb": 200},
-            "memory_mb = 200",
-        ),
-        (
-            "question['query'] == 'break' and [os.fork() or time.sleep(9) for _ in range(200)]",
-            {"processes": 20},
-            "processes = 20",
-        ),
+        ("bytearray(10 << 30)", "memory_mb", 200),
+        ("[os.fork() or time.sleep(9) for _ in range(200)]", "processes", 20),
     ],
 )
 def test_limit_that_is_broken_is_named_and_the_next_question_is_answered(
-    lab: Lab, body: str, limits: dict[str, int], words: str
+    lab: Lab, greed: str, limit: str, value: int
 ) -> None:
     """A ten-gigabyte allocation and two hundred processes end with their session's process."""
-    first, second = replies_of(lab, body, **limits)
-    assert (first.status, second.status) == ("infra", "answered")  # type: ignore[attr-defined]
-    assert f"it broke a limit: {words}" in first.reason  # type: ignore[attr-defined]
+    body = f"question['query'] == 'break' and {greed}"
+    first, second = replies_of(lab, body, **{limit: value})
+    assert (first.status, second.status) == ("infra", "answered")
+    assert f"it broke a limit: {limit} = {value}" in first.reason
 
 
 def test_flood_of_the_log_is_cut_while_it_comes(tmp_path: Path) -> None:
