@@ -172,12 +172,10 @@ class StateFolder:
                 "one with COLDRUN_STATE"
             ) from None
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> contextlib.AbstractContextManager[None]:
         """Let one process at a time start or stop the server."""
         self.prepare()
-        with hold_lock(self.root / "server.lock"):
-            yield
+        return hold_lock(self.root / "server.lock")
 
     def read(self) -> Running | None:
         """The server that stays, as far as its process lives; a stale file is removed."""

@@ -56,14 +56,10 @@ def write_rows(root: Path, table: str, run_id: str, rows: Iterable[Mapping[str, 
         StorageError: The disk is full or read-only; nothing half-written stays.
     """
     schema = TABLES[table]
-    columns: dict[str, list[Any]] = {name: [] for name in schema.names}
-    for row in rows:
-        for name, values in columns.items():
-            values.append(conceal_values(row.get(name)))
-    arrays = [pa.array(columns[field.name], type=field.type) for field in schema]
+    shown = [{name: conceal_values(row.get(name)) for name in schema.names} for row in rows]
     path = root / table / f"{run_id}.parquet"
     try:
-        _write(path, pa.Table.from_arrays(arrays, schema=schema))
+        _write(path, pa.Table.from_pylist(shown, schema=schema))
     except OSError as error:
         raise StorageError(
             f"cannot land run {run_id} in {path.parent}: {error.strerror or error}; the finished "

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from coldrun.tasks.config.arm_config import DESCRIPTIVE_KEYS, ArmConfig
@@ -78,18 +78,15 @@ _MISSING = object()
 
 
 def _flatten(arm: ArmConfig) -> dict[str, Any]:
-    values = arm.model_dump(mode="json", exclude=set(FREE_KEYS))
-    return dict(_leaves(values, ""))
+    return dict(_leaves(arm.model_dump(mode="json", exclude=set(FREE_KEYS))))
 
 
-def _leaves(table: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
-    found: list[tuple[str, Any]] = []
+def _leaves(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     for key, value in table.items():
         if isinstance(value, Mapping):
-            found += _leaves(value, f"{prefix}{key}.")
+            yield from _leaves(value, f"{prefix}{key}.")
         else:
-            found.append((f"{prefix}{key}", value))
-    return found
+            yield f"{prefix}{key}", value
 
 
 def find_shared_component(
