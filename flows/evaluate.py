@@ -24,13 +24,7 @@ from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.mine.stage import mine_stage
 from coldrun.tasks.run.live_run import end_run, find_run, list_shards
 from coldrun.tasks.run.run_lifecycle import Mode
-from coldrun.tasks.run.stage import (
-    ask_stage,
-    check_out_stage,
-    fetch_stage,
-    land_stage,
-    plan_stage,
-)
+from coldrun.tasks.run.stage import ask_stage, check_out_stage, fetch_stage, land_stage, plan_stage
 
 
 def run_name() -> str:

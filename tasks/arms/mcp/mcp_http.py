@@ -23,11 +23,7 @@ from pydantic import ValidationError
 from coldrun.tasks.arms.answer_text import shorten
 from coldrun.tasks.arms.driver import ENDED
 from coldrun.tasks.arms.mcp.mcp_connection import CALL_ERRORS, Streams, Transport
-from coldrun.tasks.arms.service.exchange import (
-    describe_error,
-    describe_status,
-    redirect_target,
-)
+from coldrun.tasks.arms.service.exchange import describe_error, describe_status, redirect_target
 from coldrun.tasks.arms.service.http_settings import HttpSettings
 from coldrun.tasks.arms.service.own_server import ListeningServer
 from coldrun.tasks.lib.concealment import conceal

@@ -24,12 +24,7 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree, SessionContext
-from coldrun.tasks.arms.mcp.mcp_connection import (
-    ServerConnection,
-    ServerError,
-    Streams,
-    Transport,
-)
+from coldrun.tasks.arms.mcp.mcp_connection import ServerConnection, ServerError, Streams, Transport
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.arms.templates import fill_text
 from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace, open_workspace

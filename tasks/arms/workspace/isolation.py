@@ -12,7 +12,7 @@ import os
 import secrets
 import shlex
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,7 +28,7 @@ from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.lib.errors import StorageError
 from coldrun.tasks.lib.machine.bounded_log import BoundedLog
 from coldrun.tasks.lib.machine.child_process import end_strays
-from coldrun.tasks.lib.machine.file_locks import FileLock, take_lock, try_lock
+from coldrun.tasks.lib.machine.file_locks import take_lock, try_lock
 from coldrun.tasks.lib.machine.files import (
     BYTECODE_FOLDER,
     refuse_enclosing_repository,
@@ -72,7 +72,7 @@ class Workspace:
     corpus: CorpusCopy | None
     values: Mapping[str, str]
     point: Point | None
-    locks: tuple[FileLock, ...]
+    cleanup: contextlib.ExitStack
     view: View
     limits: LimitedGroup
     output: BoundedLog
@@ -144,11 +144,7 @@ class Workspace:
         if unset:
             warnings += (f"{', '.join(unset)}: declared in `env`, and not set",)
         log = self.output.read(limit=LOG_TAIL_BYTES)
-        self.output.close()
-        self.limits.remove()
-        remove_folder(self.root)
-        self.root.with_suffix(".lock").unlink(missing_ok=True)
-        _release(self.locks)
+        self.cleanup.close()
         return SessionEnd(invalid=invalid, warnings=warnings, log=log)
 
 
@@ -166,65 +162,75 @@ def open_workspace(
     refuse_enclosing_repository(context.scratch)
     if root is None:
         root = context.scratch.resolve() / "sessions" / context.run_id / secrets.token_hex(6)
-    locks = [take_lock(root.with_suffix(".lock"))]
-    try:
-        if context.point is not None and (used := use_point(context.point)) is not None:
-            locks.append(used)
-        root.mkdir(mode=0o700)
-        for folder in dict.fromkeys(PRIVATE_FOLDERS.values()):
-            (root / folder).mkdir(mode=0o700)
-        mirror = _inject_files(context, arm, root / "files")
-        corpus = None
-        if context.corpus.trees and not arm.has_corpus:
-            (root / "corpus").mkdir()
-            corpus = CorpusCopy(directory=root / "corpus", originals={}, states={})
-        elif context.corpus.trees:
-            corpus = copy_corpus(context.corpus, scratch=context.scratch, target=root / "corpus")
-        cwd = mirror if context.point is None else context.point.directory.resolve()
-        if arm.cwd is not None and corpus is not None:
-            cwd = corpus.directory
-        view = context.view or view_arm(
-            arm,
-            config_dir=context.config_dir,
-            point=context.point,
-            choice=None,
-            scratch=context.scratch,
-        )
-        if view.is_sandboxed:
-            _place_programs(view, root / "bin")
-        return Workspace(
-            root=root,
-            cwd=cwd,
-            environment=session_environment(arm, root, view),
-            corpus=corpus,
-            view=view,
-            limits=make_group(context.limits),
-            declared=arm.env,
-            mounts=_session_mounts(context, view, root) if view.is_sandboxed else (),
-            devices=arm.devices,
-            has_network=arm.network,
-            values={
-                "corpus": "" if corpus is None else str(corpus.directory),
-                "adapter": "" if arm.adapter is None else os.path.normpath(mirror / arm.adapter),
-                "files": str(mirror),
-                "python": view.python,
-                "k": str(context.k),
-                "seed": str(context.seed),
-            },
-            point=context.point,
-            locks=tuple(locks),
-            output=BoundedLog(root, limit_bytes=LOG_LIMIT_BYTES),
-        )
-    except BaseException as error:
-        shutil.rmtree(root, ignore_errors=True)
-        root.with_suffix(".lock").unlink(missing_ok=True)
-        _release(locks)
-        if isinstance(error, OSError):
+    with contextlib.ExitStack() as cleanup:
+        try:
+            return _fill_workspace(context, arm, root, cleanup)
+        except OSError as error:
             raise StorageError(
                 f"cannot prepare the session folder {root}: {error.strerror or error}; free some "
                 "space, or choose another scratch folder with --scratch"
             ) from error
-        raise
+
+
+def _fill_workspace(
+    context: SessionContext, arm: ProcessArm, root: Path, cleanup: contextlib.ExitStack
+) -> Workspace:
+    """Make the folders at `root`; `cleanup` is the workspace's once all of them are there."""
+    lock = root.with_suffix(".lock")
+    cleanup.callback(take_lock(lock).release)
+    cleanup.callback(lock.unlink, missing_ok=True)
+    if context.point is not None and (used := use_point(context.point)) is not None:
+        cleanup.callback(used.release)
+    root.mkdir(mode=0o700)
+    cleanup.callback(remove_folder, root)
+    for folder in dict.fromkeys(PRIVATE_FOLDERS.values()):
+        (root / folder).mkdir(mode=0o700)
+    mirror = _inject_files(context, arm, root / "files")
+    corpus = None
+    if context.corpus.trees and not arm.has_corpus:
+        (root / "corpus").mkdir()
+        corpus = CorpusCopy(directory=root / "corpus", originals={}, states={})
+    elif context.corpus.trees:
+        corpus = copy_corpus(context.corpus, scratch=context.scratch, target=root / "corpus")
+    cwd = mirror if context.point is None else context.point.directory.resolve()
+    if arm.cwd is not None and corpus is not None:
+        cwd = corpus.directory
+    view = context.view or view_arm(
+        arm,
+        config_dir=context.config_dir,
+        point=context.point,
+        choice=None,
+        scratch=context.scratch,
+    )
+    if view.is_sandboxed:
+        _place_programs(view, root / "bin")
+    limits = make_group(context.limits)
+    cleanup.callback(limits.remove)
+    output = BoundedLog(root, limit_bytes=LOG_LIMIT_BYTES)
+    cleanup.callback(output.close)
+    return Workspace(
+        root=root,
+        cwd=cwd,
+        environment=session_environment(arm, root, view),
+        corpus=corpus,
+        view=view,
+        limits=limits,
+        declared=arm.env,
+        mounts=_session_mounts(context, view, root) if view.is_sandboxed else (),
+        devices=arm.devices,
+        has_network=arm.network,
+        values={
+            "corpus": "" if corpus is None else str(corpus.directory),
+            "adapter": "" if arm.adapter is None else os.path.normpath(mirror / arm.adapter),
+            "files": str(mirror),
+            "python": view.python,
+            "k": str(context.k),
+            "seed": str(context.seed),
+        },
+        point=context.point,
+        cleanup=cleanup.pop_all(),
+        output=output,
+    )
 
 
 def _place_programs(view: View, folder: Path) -> None:
@@ -267,11 +273,6 @@ def hide_files(checkout: Path, commit: str, names: Sequence[str], place: Path) -
         Mount(path=str(checkout / ".git"), source=str(place / "git")),
         *(Mount(path=str(checkout / name), source=str(place / "empty")) for name in names),
     ]
-
-
-def _release(locks: Iterable[FileLock]) -> None:
-    for lock in locks:
-        lock.release()
 
 
 def _inject_files(context: SessionContext, arm: ProcessArm, target: Path) -> Path:
