@@ -27,6 +27,7 @@ from coldrun.tasks.lib.machine.sandbox import (
     unsandboxed_reason,
 )
 from coldrun.tasks.lib.machine.tree_digest import digest_tree
+from coldrun.tasks.lib.own_code import interpreter
 from coldrun.tasks.lib.records import Point
 from coldrun.tasks.product.evaluation_files import find_evaluation_files
 from coldrun.tasks.product.packages import install_package, package_mounts
@@ -273,13 +274,5 @@ def describe_program(program: Program) -> str:
 
 def describe_interpreter() -> str:
     """The interpreter behind `{python}`: implementation, version, build and place."""
-    return " ".join(
-        (
-            platform.python_implementation(),
-            platform.python_version(),
-            "-".join(platform.python_build()),
-            sys.platform,
-            platform.machine(),
-            os.path.realpath(sys.executable),
-        )
-    )
+    place = os.path.realpath(sys.executable)
+    return f"{interpreter()} {sys.platform} {platform.machine()} {place}"

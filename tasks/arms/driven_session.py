@@ -10,7 +10,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -44,7 +44,6 @@ MAX_FAILED_STARTS = 3
 MakeDriver = Callable[[SessionContext, Workspace, threading.Event], Driver[Any]]
 
 
-@dataclass(slots=True, eq=False, kw_only=True)
 class DrivenSession:
     """A session over a driver.
 
@@ -53,26 +52,31 @@ class DrivenSession:
     answers, and nothing that was kept for one base is there for the next.
     """
 
-    context: SessionContext
-    make_driver: MakeDriver
-    workspace: Workspace
-    driver: Driver[Any]
-    _aborted: threading.Event
-    _start: SessionStart = field(default_factory=SessionStart)
-    _degraded: tuple[str, ...] = ()
-    _starts: int = 0
-    _failed_starts: int = 0
-    _failure: str | None = None
-    _is_up: bool = False
-    _base: str | None = None
-    _is_open: bool = True
-    _ends: list[SessionEnd] = field(default_factory=list)
-    _busy: threading.Lock = field(default_factory=threading.Lock)
+    def __init__(self, context: SessionContext, make_driver: MakeDriver) -> None:
+        """Make its folders; `open` starts what answers. Raises what `open_driven` does."""
+        self.context = context
+        self.arm = cast("ProcessArm", context.arm)
+        self._make_driver = make_driver
+        self._aborted = threading.Event()
+        self._busy = threading.Lock()
+        self._start = SessionStart()
+        self._failure: str | None = None
+        self._is_up = False
+        self._base: str | None = None
+        self._ends: list[SessionEnd] = []
+        self._settle(context)
 
-    @property
-    def arm(self) -> ProcessArm:
-        """The arm's settings."""
-        return cast("ProcessArm", self.context.arm)
+    def _settle(self, context: SessionContext, root: Path | None = None) -> None:
+        """Make fresh folders, and a driver over them."""
+        self.workspace = open_workspace(context, self.arm, root=root)
+        try:
+            self.driver = self._make_driver(context, self.workspace, self._aborted)
+        except BaseException:
+            self.workspace.finish()
+            raise
+        self._is_open = True
+        self._degraded: tuple[str, ...] = ()
+        self._starts = self._failed_starts = 0
 
     @property
     def start(self) -> SessionStart:
@@ -233,11 +237,8 @@ class DrivenSession:
         if base is not None:
             context = replace(context, corpus=_corpus_at(context.corpus, base))
         self._finish()
-        self.workspace, self.driver = _prepare(
-            context, self.make_driver, self._aborted, root=self.workspace.root
-        )
-        self._is_open, self._base = True, base
-        self._starts, self._failed_starts, self._degraded = 0, 0, ()
+        self._settle(context, self.workspace.root)
+        self._base = base
         self._start_driver()
 
     def _finish(self) -> None:
@@ -268,15 +269,7 @@ def open_driven(context: SessionContext, make_driver: MakeDriver) -> DrivenSessi
         StorageError: The scratch folder cannot be written.
         RepositoryError: The corpus cannot be read.
     """
-    aborted = threading.Event()
-    workspace, driver = _prepare(context, make_driver, aborted, root=None)
-    session = DrivenSession(
-        context=context,
-        make_driver=make_driver,
-        workspace=workspace,
-        driver=driver,
-        _aborted=aborted,
-    )
+    session = DrivenSession(context, make_driver)
     try:
         if context.on_starting is not None:
             context.on_starting(session.abort)
@@ -286,17 +279,6 @@ def open_driven(context: SessionContext, make_driver: MakeDriver) -> DrivenSessi
         session.close()
         raise
     return session
-
-
-def _prepare(
-    context: SessionContext, make_driver: MakeDriver, aborted: threading.Event, *, root: Path | None
-) -> tuple[Workspace, Driver[Any]]:
-    workspace = open_workspace(context, cast("ProcessArm", context.arm), root=root)
-    try:
-        return workspace, make_driver(context, workspace, aborted)
-    except BaseException:
-        workspace.finish()
-        raise
 
 
 def _number(number: int, reply: Reply, signal: str | None) -> tuple[Attempt, ...]:
