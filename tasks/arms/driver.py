@@ -8,6 +8,7 @@ from typing import Generic, Protocol, TypeVar, cast
 
 from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.parse import ParsedAnswer
+from coldrun.tasks.arms.templates import question_values
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.config import ProcessArm
 from coldrun.tasks.lib.records import Question, Reply, SessionStart
@@ -55,6 +56,16 @@ class Driver(Generic[Arm]):
             StartError: It did not come up.
         """
         return SessionStart()
+
+    def values_of(self, question: Question) -> dict[str, str]:
+        """What fills the placeholders of a command line, a body or a prompt for one question."""
+        return {
+            **self.workspace.values,
+            **question_values(question.query),
+            "id": question.id,
+            "k": str(question.k),
+            "seed": str(question.seed),
+        }
 
     def check(self) -> None:
         """Set `is_broken` where what answers cannot be asked the next question."""

@@ -26,7 +26,7 @@ from coldrun.tasks.arms.command.line_protocol import (
 from coldrun.tasks.arms.driver import Driver, StartError
 from coldrun.tasks.arms.failures import find_misreading
 from coldrun.tasks.arms.parse import ParsedAnswer
-from coldrun.tasks.arms.templates import fill_text, question_values
+from coldrun.tasks.arms.templates import fill_text
 from coldrun.tasks.arms.usage import add_usage, read_event, read_texts, read_usage
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.machine.child_process import (
@@ -90,14 +90,7 @@ class PerTaskDriver(CommandDriver):
         return Reply(status="answered", raw=raw)
 
     def _run(self, question: Question, deadline: float) -> tuple[bytes, int]:
-        values = {
-            **self.workspace.values,
-            **question_values(question.query),
-            "id": question.id,
-            "seed": str(question.seed),
-            "k": str(question.k),
-        }
-        child = self.spawn(values, is_interactive=False)
+        child = self.spawn(self.values_of(question), is_interactive=False)
         try:
             output = child.read_all(deadline=deadline, max_bytes=self.arm.max_output_bytes)
             return output, child.process.returncode

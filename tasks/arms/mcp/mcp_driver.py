@@ -26,10 +26,11 @@ from coldrun.tasks.arms.mcp.mcp_stdio import stdio_transport
 from coldrun.tasks.arms.parse import ParsedAnswer
 from coldrun.tasks.arms.service.http_settings import read_settings
 from coldrun.tasks.arms.service.own_server import start_server
-from coldrun.tasks.arms.templates import fill_arguments, question_values
+from coldrun.tasks.arms.templates import fill_arguments
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.concealment import conceal
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Question, Reply, SessionStart
 
 SAID_LENGTH = 300
@@ -125,8 +126,7 @@ class McpDriver(Driver[McpArm]):
 
     def ask(self, question: Question, _: Sequence[Reply]) -> Reply:
         """Call the tool."""
-        values = {**self.workspace.values, **question_values(question.query), "id": question.id}
-        arguments = fill_arguments(self.arm.arguments, values, self._numbers)
+        arguments = fill_arguments(self.arm.arguments, self.values_of(question), self._numbers)
         server, tool = self._server, self.arm.tool
         if server is None:
             return Reply(status="infra", reason=ENDED)
@@ -160,8 +160,8 @@ class McpDriver(Driver[McpArm]):
         """Whether it wrote to standard output what is not a message."""
         if not self._stray_lines:
             return []
-        lines, are = ("line", "is") if self._stray_lines == 1 else ("lines", "are")
-        return [f"wrote {self._stray_lines} {lines} to stdout that {are} no message"]
+        are = "is" if self._stray_lines == 1 else "are"
+        return [f"wrote {counted(self._stray_lines, 'line')} to stdout that {are} no message"]
 
 
 def _result_text(result: CallToolResult) -> str:

@@ -22,7 +22,7 @@ from coldrun.tasks.arms.service.chat_protocol import (
     read_completion_usage,
 )
 from coldrun.tasks.arms.service.http_driver import EndpointDriver
-from coldrun.tasks.arms.templates import fill_arguments, fill_text, question_values
+from coldrun.tasks.arms.templates import fill_arguments, fill_text
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.lib.records import Attempt, Question, Reply
@@ -98,13 +98,7 @@ class ChatDriver(EndpointDriver[ChatArm]):
         )
 
     def _messages(self, question: Question) -> list[dict[str, str]]:
-        values = {
-            **self.workspace.values,
-            **question_values(question.query),
-            "id": question.id,
-            "k": str(question.k),
-            "corpus_listing": self._listing,
-        }
+        values = {**self.values_of(question), "corpus_listing": self._listing}
         said = (("system", self.arm.system), ("user", self.arm.prompt))
         messages = [
             {"role": role, "content": fill_text(text, values)}

@@ -13,7 +13,7 @@ from coldrun.tasks.arms.service.exchange import Exchanger
 from coldrun.tasks.arms.service.http_kind import HttpArm
 from coldrun.tasks.arms.service.http_settings import read_settings
 from coldrun.tasks.arms.service.own_server import ListeningServer, start_server
-from coldrun.tasks.arms.templates import fill_arguments, question_values
+from coldrun.tasks.arms.templates import fill_arguments
 from coldrun.tasks.arms.usage import describe_call
 from coldrun.tasks.arms.workspace.isolation import Workspace
 from coldrun.tasks.config import ServerArm
@@ -69,10 +69,7 @@ class HttpDriver(EndpointDriver[HttpArm]):
 
     def ask(self, question: Question, _: Sequence[Reply]) -> Reply:
         """Post the question."""
-        body = fill_arguments(
-            self.arm.body,
-            {**self.workspace.values, **question_values(question.query), "id": question.id},
-            {"k": question.k, "seed": question.seed},
-        )
+        numbers = {"k": question.k, "seed": question.seed}
+        body = fill_arguments(self.arm.body, self.values_of(question), numbers)
         reply = self.post("", body)
         return replace(reply, events=(describe_call("http", body, reply.raw),))

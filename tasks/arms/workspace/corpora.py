@@ -23,6 +23,7 @@ from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.tree_export import export_tree
 from coldrun.tasks.lib.machine.file_locks import hold_lock
 from coldrun.tasks.lib.machine.files import remove_folder, write_whole
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.safe_json import load_object
 
 FIXED_TIME_SECONDS = 1_000_000_000
@@ -229,7 +230,6 @@ def describe_drift(
 
 
 def _name_files(paths: Sequence[str]) -> str:
-    noun = "file" if len(paths) == 1 else "files"
     named = ", ".join(paths[:NAMED_FILES])
     more = len(paths) - NAMED_FILES
-    return f"{len(paths)} {noun} ({named}{f' and {more} more' if more > 0 else ''})"
+    return f"{counted(len(paths), 'file')} ({named}{f' and {more} more' if more > 0 else ''})"

@@ -36,6 +36,7 @@ from coldrun.tasks.lib.machine.files import (
 )
 from coldrun.tasks.lib.machine.limits import LimitedGroup, make_group
 from coldrun.tasks.lib.machine.sandbox import SEARCH_PATH, Mount, wrap_command
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Point, SessionEnd
 from coldrun.tasks.product.point_use import describe_use, use_point
 
@@ -138,8 +139,8 @@ class Workspace:
             changed, added = describe_use(self.point)
             invalid, warnings = (*invalid, *changed), (*warnings, *added)
         if strays:
-            noun = "process" if strays == 1 else "processes"
-            warnings += (f"left {strays} {noun} outside its process group, now ended",)
+            left = counted(strays, "process", "processes")
+            warnings += (f"left {left} outside its process group, now ended",)
         unset = sorted({name for name in self.declared if name not in os.environ})
         if unset:
             warnings += (f"{', '.join(unset)}: declared in `env`, and not set",)

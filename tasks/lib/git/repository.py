@@ -140,17 +140,19 @@ class Repository:
 
     def is_ancestor(self, base: str, head: str) -> bool:
         """Whether the commit `base` can be reached from `head` (a commit reaches itself)."""
-        status, _, complaint = self._try("merge-base", "--is-ancestor", base, head)
-        if status not in (0, 1):
-            raise RepositoryError(describe_failure(("merge-base",), status, complaint))
+        status, _ = self._merge_base("--is-ancestor", base, head)
         return status == 0
 
     def merge_base(self, one: str, other: str) -> str | None:
         """The best common ancestor of two commits, None when they share no history."""
-        status, output, complaint = self._try("merge-base", one, other)
+        _, output = self._merge_base(one, other)
+        return output.decode("ascii").strip() or None
+
+    def _merge_base(self, *arguments: str) -> tuple[int, bytes]:
+        status, output, complaint = self._try("merge-base", *arguments)
         if status not in (0, 1):
             raise RepositoryError(describe_failure(("merge-base",), status, complaint))
-        return output.decode("ascii").strip() or None
+        return status, output
 
     def list_tree(self, tree: str) -> tuple[TreeEntry, ...]:
         """Files, symbolic links and submodules below `tree`, in git's order (by bytes of path)."""

@@ -30,13 +30,7 @@ DRAIN_SECONDS = 0.2
 
 
 class ChildError(Exception):
-    """What went wrong while a child was spoken to; each class is one way.
-
-    ChildError
-    ├── ChildTimeoutError    the deadline passed
-    ├── ChildEndedError      its output ended before an answer
-    └── ChildOversizedError  it wrote more than allowed
-    """
+    """What went wrong while a child was spoken to; each class below is one way."""
 
 
 class ChildTimeoutError(ChildError):
