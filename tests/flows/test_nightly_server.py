@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import base64
-import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
 import time
-import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import psutil
 import pytest
 
@@ -123,17 +121,13 @@ def _flow_runs(small: SmallHistory) -> list[dict[str, Any]]:
     if running is None:
         return []
     name, _, password = running.auth.partition(":")
-    token = base64.b64encode(f"{name}:{password}".encode()).decode()
-    request = urllib.request.Request(
-        f"{running.api_url}/flow_runs/filter",
-        json.dumps({"sort": "EXPECTED_START_TIME_ASC", "limit": 50}).encode(),
-        {"content-type": "application/json", "authorization": f"Basic {token}"},
-    )
-    try:
-        with urllib.request.urlopen(request, timeout=10) as answer:
-            return list(json.load(answer))
-    except OSError:
-        return []
+    wanted = {"sort": "EXPECTED_START_TIME_ASC", "limit": 50}
+    with httpx.Client(auth=(name, password), timeout=10, trust_env=False) as client:
+        try:
+            answer = client.post(f"{running.api_url}/flow_runs/filter", json=wanted)
+            return list(answer.raise_for_status().json())
+        except httpx.HTTPError:
+            return []
 
 
 def _with_state(runs: list[dict[str, Any]], name: str) -> list[dict[str, Any]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import filecmp
 import json
@@ -10,19 +9,18 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from pathspec import GitIgnoreSpec
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree
-from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import UsageError
 from coldrun.tasks.lib.git.tree_export import export_tree
 from coldrun.tasks.lib.machine.file_locks import hold_lock
 from coldrun.tasks.lib.machine.files import remove_folder, write_whole
+from coldrun.tasks.lib.machine.tree_digest import FileState, digest_states, list_states
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.safe_json import load_object
 
@@ -33,18 +31,6 @@ FICLONE = 0x40049409
 """The Linux request that shares a file's blocks with its copy until one of them is changed."""
 
 NAMED_FILES = 5
-
-
-class FileState(NamedTuple):
-    """What tells an untouched file from a touched one without reading it.
-
-    Content cannot change without `changed_ns`, which no ordinary program can set back.
-    """
-
-    inode: int
-    size: int
-    mode: int
-    changed_ns: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,7 +78,11 @@ def materialise_tree(tree: CorpusTree, scratch: Path) -> Path:
         except BaseException:
             shutil.rmtree(partial, ignore_errors=True)
             raise
-        content = {"tree": tree.tree, "entries": entries, "states": _digest_states(target)}
+        content = {
+            "tree": tree.tree,
+            "entries": entries,
+            "states": digest_states(list_states(target)),
+        }
         write_whole(stamp, json.dumps(content).encode() + b"\n")
     return target
 
@@ -102,13 +92,7 @@ def _is_pristine(target: Path, stamp: Path) -> bool:
         known = load_object(stamp.read_bytes())
     except (OSError, ValueError):
         return False
-    return target.is_dir() and known.get("states") == _digest_states(target)
-
-
-def _digest_states(folder: Path) -> str:
-    return digest_json(
-        [[os.fsencode(path).hex(), *state] for path, state in sorted(_states(folder))]
-    )
+    return target.is_dir() and known.get("states") == digest_states(list_states(target))
 
 
 def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
@@ -128,7 +112,7 @@ def copy_corpus(corpus: Corpus, *, scratch: Path, target: Path) -> CorpusCopy:
     for folder, original in originals.items():
         folder.mkdir(exist_ok=True)
         _copy_folder(os.fspath(original), os.fspath(folder))
-    return CorpusCopy(directory=target, originals=originals, states=dict(_states(target)))
+    return CorpusCopy(directory=target, originals=originals, states=dict(list_states(target)))
 
 
 def _folder_names(corpus: Corpus) -> list[str]:
@@ -171,26 +155,9 @@ def _copy_file(place: str, path: str) -> None:
         os.utime(target.fileno(), (FIXED_TIME_SECONDS, FIXED_TIME_SECONDS))
 
 
-def _states(folder: Path) -> Iterator[tuple[str, FileState]]:
-    """Every file and link below `folder` with its state, by relative path."""
-    top = os.fspath(folder)
-    pending = [top]
-    while pending:
-        with contextlib.suppress(FileNotFoundError), os.scandir(pending.pop()) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    pending.append(entry.path)
-                    continue
-                found = entry.stat(follow_symlinks=False)
-                yield (
-                    entry.path[len(top) + 1 :],
-                    FileState(found.st_ino, found.st_size, found.st_mode, found.st_ctime_ns),
-                )
-
-
 def inspect_copy(copy: CorpusCopy) -> CorpusDrift:
     """Compare a session's copy with the originals. Bytes are read only where a file was touched."""
-    now = dict(_states(copy.directory))
+    now = dict(list_states(copy.directory))
     suspects = [path for path, state in copy.states.items() if now.get(path) not in (None, state)]
     return CorpusDrift(
         changed=tuple(sorted(path for path in suspects if not _is_original(copy, path))),
