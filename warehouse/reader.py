@@ -59,11 +59,8 @@ def connect(
         if not leaves_out:
             raise StorageError(_damage_words(damage)) from None
     for path, problem in damage.items():
-        warnings.warn(
-            f"{path} {problem} and is left out; {NEXT_STEP}",
-            UnreadableFileWarning,
-            stacklevel=2,
-        )
+        words = f"{path} {problem} and is left out; {NEXT_STEP}"
+        warnings.warn(words, UnreadableFileWarning, stacklevel=2)
     return _connect(root, only, runs, damage)
 
 
@@ -119,10 +116,7 @@ def _damage_words(damage: Mapping[Path, str]) -> str:
 
 
 def _connect(
-    root: Path,
-    only: Collection[str],
-    runs: Collection[str] | None,
-    left_out: Mapping[Path, str],
+    root: Path, only: Collection[str], runs: Collection[str] | None, left_out: Mapping[Path, str]
 ) -> duckdb.DuckDBPyConnection:
     connection = duckdb.connect(":memory:", config={"threads": 1})
     connection.execute("SET parquet_metadata_cache = true")

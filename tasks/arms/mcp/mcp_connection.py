@@ -36,6 +36,9 @@ CALL_ERRORS = (
 )
 """What the SDK raises when a server refuses, ends, or gives what does not fit its own schemas."""
 
+SAID_LENGTH = 300
+"""How much of what a server or a tool said stands in a reason, in characters."""
+
 Streams = tuple[
     MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]
 ]

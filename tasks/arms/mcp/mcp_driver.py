@@ -15,6 +15,7 @@ from coldrun.tasks.arms.base import SessionContext
 from coldrun.tasks.arms.driver import ENDED, Driver, StartError
 from coldrun.tasks.arms.failures import find_misreading
 from coldrun.tasks.arms.mcp.mcp_connection import (
+    SAID_LENGTH,
     ServerConnection,
     ServerError,
     ServerTimeoutError,
@@ -33,9 +34,6 @@ from coldrun.tasks.lib.concealment import conceal
 from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.lib.records import Question, Reply, SessionStart
 
-SAID_LENGTH = 300
-"""How much of what a tool said stands in a reason, in characters."""
-
 
 class McpDriver(Driver[McpArm]):
     """The server of one session."""
@@ -50,12 +48,10 @@ class McpDriver(Driver[McpArm]):
     def start(self) -> SessionStart:
         """Start the server, and prepare it."""
         try:
-            server = ServerConnection(
-                transport=self._open_transport(),
-                root=self.workspace.corpus_dir,
-                log=self.workspace.log,
+            workspace, transport = self.workspace, self._open_transport()
+            server = self._server = ServerConnection(
+                transport=transport, root=workspace.corpus_dir, log=workspace.log
             )
-            self._server = server
             self.hold(server)
             greeting = server.open(timeout_seconds=self.arm.startup_timeout_seconds)
             self.name, began = greeting.name, time.monotonic()

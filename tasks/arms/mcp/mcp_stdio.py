@@ -24,7 +24,13 @@ from mcp.types import JSONRPCMessage
 from pydantic import ValidationError
 
 from coldrun.tasks.arms.base import Corpus, CorpusTree, SessionContext
-from coldrun.tasks.arms.mcp.mcp_connection import ServerConnection, ServerError, Streams, Transport
+from coldrun.tasks.arms.mcp.mcp_connection import (
+    SAID_LENGTH,
+    ServerConnection,
+    ServerError,
+    Streams,
+    Transport,
+)
 from coldrun.tasks.arms.mcp.mcp_kind import McpArm
 from coldrun.tasks.arms.templates import fill_text
 from coldrun.tasks.arms.workspace.isolation import LOG_TAIL_BYTES, Workspace, open_workspace
@@ -38,9 +44,6 @@ from coldrun.tasks.lib.machine.child_process import (
 
 WRITE_SECONDS = 0.2
 """How long what was sent last is still written when the connection ends."""
-
-SAID = 300
-"""How much of what went wrong, and of what a server logged, stands in an error, in characters."""
 
 
 @dataclass(slots=True, eq=False, kw_only=True)
@@ -175,17 +178,14 @@ def list_tools(arm: McpArm, *, scratch: Path) -> Mapping[str, Mapping[str, Any]]
     )
     workspace = open_workspace(context, arm)
     try:
-        server = ServerConnection(
-            transport=stdio_transport(arm, workspace),
-            root=workspace.corpus_dir,
-            log=workspace.log,
-        )
+        transport = stdio_transport(arm, workspace)
+        server = ServerConnection(transport=transport, root=workspace.corpus_dir, log=workspace.log)
         try:
             return server.open(timeout_seconds=arm.startup_timeout_seconds).tools
         except ServerError as error:
             said = " ".join((workspace.output.read(limit=LOG_TAIL_BYTES) or "").split())
-            reason = str(error)[:SAID]
-            raise ServerError(f"{reason}; it said …{said[-SAID:]}" if said else reason) from None
+            reason, last = str(error)[:SAID_LENGTH], said[-SAID_LENGTH:]
+            raise ServerError(f"{reason}; it said …{last}" if said else reason) from None
         finally:
             server.close()
     except OSError as error:

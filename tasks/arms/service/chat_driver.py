@@ -91,11 +91,8 @@ class ChatDriver(EndpointDriver[ChatArm]):
             self._models[completion.usage.model] = None
             self.name = self.name or completion.usage.model
         stop = completion.stop_reason
-        return replace(
-            reply,
-            stop_reason=stop,
-            degraded=() if stop in USUAL_STOPS else (f"stopped: {stop}",),
-        )
+        degraded = () if stop in USUAL_STOPS else (f"stopped: {stop}",)
+        return replace(reply, stop_reason=stop, degraded=degraded)
 
     def _messages(self, question: Question) -> list[dict[str, str]]:
         values = {**self.values_of(question), "corpus_listing": self._listing}

@@ -75,11 +75,8 @@ def read_settings(arm: ServerArm) -> HttpSettings:
             )
     values = (os.environ[name] for name in arm.header_variables)
     keep_secret(value for value in values if len(value) >= SHORTEST)
-    return HttpSettings(
-        headers=headers,
-        proxy=_choose_proxy(arm),
-        certificates=_read_certificates(arm),
-    )
+    certificates = _read_certificates(arm)
+    return HttpSettings(headers=headers, proxy=_choose_proxy(arm), certificates=certificates)
 
 
 def _declared(arm: ServerArm, name: str) -> str | None:

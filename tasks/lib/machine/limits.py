@@ -103,8 +103,8 @@ def make_group(limits: Limits) -> LimitedGroup:
 
 def unlimited() -> list[str]:
     """The limits that nothing on this machine can hold."""
-    missing = [limit for name, limit in CONTROLLERS.items() if name not in _bases()]
-    return [limit for limit in missing if limit != "memory_mb"]
+    missing = {limit for name, limit in CONTROLLERS.items() if name not in _bases()}
+    return sorted(missing - {"memory_mb"})  # `ulimit` holds memory as well
 
 
 @functools.cache
