@@ -77,20 +77,14 @@ def repository_options(git_dir: Path, object_format_hex_length: int = 40) -> tup
     `--bare` keeps git from looking at a work tree, whose attributes would otherwise decide which
     files rename detection takes for text.
     """
-    empty_tree = _EMPTY_TREES[0 if object_format_hex_length == 40 else 1]
-    return (
-        "--no-pager",
-        "--bare",
-        f"--git-dir={git_dir}",
-        "-c",
-        "core.attributesFile=" + os.devnull,
-        "-c",
-        f"attr.tree={empty_tree}",
-        "-c",
-        "diff.orderFile=" + os.devnull,
-        "-c",
+    settings = (
+        f"core.attributesFile={os.devnull}",
+        f"attr.tree={_EMPTY_TREES[0 if object_format_hex_length == 40 else 1]}",
+        f"diff.orderFile={os.devnull}",
         "log.showSignature=false",
     )
+    said = (word for setting in settings for word in ("-c", setting))
+    return ("--no-pager", "--bare", f"--git-dir={git_dir}", *said)
 
 
 class GitStream:
