@@ -11,8 +11,8 @@ from __future__ import annotations
 import os
 import sys
 import time
+import timeit
 import warnings
-from collections.abc import Callable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +29,7 @@ ARMS = {"grep": 0.25, "search": 0.35, "tool": 0.42, "tool-neighbours": 0.45}
 
 Vector = NDArray[np.float64]
 Answers = dict[str, dict[str, list[str]]]
+Grades = dict[str, dict[str, float]]
 
 
 def make_panel() -> tuple[list[Task], dict[str, int], Answers]:
@@ -124,17 +125,9 @@ def time_ranx(tasks: list[Task], answers: Answers) -> float:
         warnings.simplefilter("ignore")
         import ranx
 
-        qrels = ranx.Qrels({task.id: {gold.item: 1 for gold in task.gold} for task in tasks})
-        runs = [
-            ranx.Run(
-                {
-                    id_: {item: float(K - rank) for rank, item in enumerate(ranked)}
-                    for id_, ranked in rows.items()
-                },
-                name=arm,
-            )
-            for arm, rows in answers.items()
-        ]
+        relevant, scored = grade(tasks, answers)
+        qrels = ranx.Qrels(relevant)
+        runs = [ranx.Run(scores, name=arm) for arm, scores in scored.items()]
 
         def compare() -> object:
             return ranx.compare(
@@ -142,7 +135,7 @@ def time_ranx(tasks: list[Task], answers: Answers) -> float:
             )
 
         compare()
-        return best_seconds(compare, 2)
+        return min(timeit.repeat(compare, number=1, repeat=2))
 
 
 def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
@@ -151,30 +144,27 @@ def time_ir_measures(tasks: list[Task], answers: Answers) -> float:
         import ir_measures
         from ir_measures import RR, Success
 
-        qrels = {task.id: {gold.item: 1 for gold in task.gold} for task in tasks}
-        runs = [
-            {
-                id_: {item: float(K - rank) for rank, item in enumerate(ranked)}
-                for id_, ranked in rows.items()
-            }
-            for rows in answers.values()
-        ]
+        relevant, scored = grade(tasks, answers)
         wanted = [Success @ 5, Success @ 1, Success @ 8, RR @ 8]
 
         def score() -> None:
-            for run in runs:
-                list(ir_measures.iter_calc(wanted, qrels, run))
+            for scores in scored.values():
+                list(ir_measures.iter_calc(wanted, relevant, scores))
 
-        return best_seconds(score, 2)
+        return min(timeit.repeat(score, number=1, repeat=2))
 
 
-def best_seconds(call: Callable[[], object], times: int) -> float:
-    spent = []
-    for _ in range(times):
-        start = time.perf_counter()
-        call()
-        spent.append(time.perf_counter() - start)
-    return min(spent)
+def grade(tasks: list[Task], answers: Answers) -> tuple[Grades, dict[str, Grades]]:
+    """What is relevant by task, and the scores of each arm's ranked items, as the peers take it."""
+    relevant = {task.id: {gold.item: 1 for gold in task.gold} for task in tasks}
+    scored = {
+        arm: {
+            id_: {item: float(K - rank) for rank, item in enumerate(ranked)}
+            for id_, ranked in rows.items()
+        }
+        for arm, rows in answers.items()
+    }
+    return relevant, scored
 
 
 def main() -> int:

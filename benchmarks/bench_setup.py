@@ -1,4 +1,4 @@
-"""What the benchmarks share: evaluations and repositories made on the spot, CPU seconds, git."""
+"""What the benchmarks share: evaluations made on the spot, arms that cost nothing, CPU, git."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ import os
 import random
 import resource
 import subprocess
-from collections.abc import Iterable
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +17,12 @@ from coldrun.tasks.config import load_config
 from coldrun.tasks.freeze.freeze_panel import freeze_panel
 from coldrun.tasks.freeze.lock import EvaluationFiles
 from coldrun.tasks.freeze.write_panel import write_frozen
+from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
 from coldrun.tasks.mine.mine_panel import mine_panel
 from coldrun.tasks.run.prepare import Evaluation, load_evaluation
+from coldrun.tasks.run.run_lifecycle import StartedRun
+
+COLDRUN = "from coldrun.cli.main import main; main(prog_name='coldrun')"
 
 PANEL = """\
 [panel]
@@ -55,6 +61,29 @@ for line in sys.stdin:
         break
 """
 """Answers at once with the items that a question names and the product, if any, knows."""
+
+
+@dataclass(slots=True)
+class InstantSession:
+    """A session in this process that answers at once with the item that `find` gives."""
+
+    find: Callable[[Question], str]
+    start: SessionStart = field(default_factory=SessionStart)
+
+    def ask(self, question: Question) -> Reply:
+        items = [{"path": self.find(question)}]
+        return Reply(status="answered", raw=json.dumps({"type": "answer", "items": items}))
+
+    def close(self) -> SessionEnd:
+        return SessionEnd()
+
+    def abort(self) -> None:
+        """Nothing to end."""
+
+
+def answer_at_once(started: StartedRun, find: Callable[[Question], str]) -> None:
+    run = started.run
+    run.arms = tuple(replace(arm, open_session=lambda *_: InstantSession(find)) for arm in run.arms)
 
 
 def make_evaluation(root: Path, config: str, questions: int) -> Evaluation:
@@ -111,11 +140,20 @@ def module_path(path: Path, number: int) -> Path:
     return path / f"package{number % 30}" / f"module{number}.py"
 
 
-def cpu_seconds() -> float:
-    return sum(
-        usage.ru_utime + usage.ru_stime
-        for usage in (
-            resource.getrusage(resource.RUSAGE_SELF),
-            resource.getrusage(resource.RUSAGE_CHILDREN),
-        )
+def cpu_seconds_of(program: str, *words: str, check: bool = True, **environment: str) -> float:
+    """CPU seconds of a Python program in a process of its own, and of its children."""
+    before = cpu_seconds(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [sys.executable, "-c", program, *words],
+        env=os.environ | environment,
+        stdout=subprocess.DEVNULL,
+        check=check,
     )
+    return cpu_seconds(resource.RUSAGE_CHILDREN) - before
+
+
+def cpu_seconds(*whose: int) -> float:
+    """CPU seconds so far of this process and of its children that ended, or of `whose` alone."""
+    both = (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+    usages = [resource.getrusage(who) for who in whose or both]
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)

@@ -20,7 +20,14 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.bench_setup import commit_all, cpu_seconds, git, module_path, write_files
+from benchmarks.bench_setup import (
+    COLDRUN,
+    commit_all,
+    cpu_seconds,
+    git,
+    module_path,
+    write_files,
+)
 
 GOAL = 3.0
 PANEL = """\
@@ -122,7 +129,7 @@ def freeze(config: Path, repository: Path, base: str, tasks: int) -> Path:
     config.write_text(PANEL.format(repo=repository, base=base, tasks=tasks))
     root = Path(__file__).resolve().parent.parent
     subprocess.run(
-        [sys.executable, "-c", "from coldrun.cli.main import main; main()", "freeze", str(config)],
+        [sys.executable, "-c", COLDRUN, "freeze", str(config)],
         cwd=root,
         check=True,
         stdout=subprocess.DEVNULL,

@@ -10,11 +10,13 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import os
 import statistics
-import subprocess
 import sys
 from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from benchmarks.bench_setup import COLDRUN, cpu_seconds_of
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -22,7 +24,7 @@ PROGRAMS = {
     "python -c pass": "pass",
     "bare Click": "import click\n@click.command()\ndef main(): 'Help.'\nmain()",
     "bare Typer": "import typer\ndef main(): 'Help.'\ntyper.run(main)",
-    "coldrun": "from coldrun.cli.main import main; main(prog_name='coldrun')",
+    "coldrun": COLDRUN,
 }
 
 
@@ -37,26 +39,12 @@ def main() -> None:
     seconds: dict[str, list[float]] = {name: [] for name in programs}
     for _ in range(repeats):
         for name, program in programs.items():
-            seconds[name].append(cpu_seconds_of(program))
+            seconds[name].append(cpu_seconds_of(program, "--help", PYTHONPATH=str(ROOT)))
     bare = statistics.median(seconds["bare Click"])
     for name, found in seconds.items():
         median = statistics.median(found)
         print(f"{name:15} {median:.3f} CPU s, {median / bare:.2f} times a bare Click")
     print("goal: coldrun at most 0.35 CPU s")
-
-
-def cpu_seconds_of(program: str) -> float:
-    before = os.times()
-    subprocess.run(
-        [sys.executable, "-c", program, "--help"],
-        env=os.environ | {"PYTHONPATH": str(ROOT)},
-        stdout=subprocess.DEVNULL,
-        check=True,
-    )
-    after = os.times()
-    return (after.children_user - before.children_user) + (
-        after.children_system - before.children_system
-    )
 
 
 if __name__ == "__main__":

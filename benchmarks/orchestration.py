@@ -15,21 +15,19 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.bench_setup import PANEL, make_evaluation
+from benchmarks.bench_setup import PANEL, answer_at_once, make_evaluation
 from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
 from coldrun.tasks.judge.land_judgement import finish_run
-from coldrun.tasks.lib.records import Question, Reply, SessionEnd, SessionStart
 from coldrun.tasks.lib.served import serving
 from coldrun.tasks.lib.watch import Watch
 from coldrun.tasks.run.live_run import keep_live
 from coldrun.tasks.run.prepare import Evaluation
-from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun, execute_locally, start_run
+from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
 
 ARM = """
 [[arm]]
@@ -38,22 +36,6 @@ kind = "command"
 argv = ["true"]
 sessions = 2
 """
-
-
-@dataclass(slots=True)
-class Instant:
-    """A session in this process that answers at once, and wrong."""
-
-    start: SessionStart = field(default_factory=SessionStart)
-
-    def ask(self, question: Question) -> Reply:
-        return Reply(status="answered", raw='{"type":"answer","items":[{"path":"item-0"}]}')
-
-    def close(self) -> SessionEnd:
-        return SessionEnd()
-
-    def abort(self) -> None:
-        """Nothing to end."""
 
 
 def main() -> None:
@@ -75,7 +57,7 @@ def main() -> None:
 
             def run_flow() -> None:
                 started = start_run(evaluation, request, point=None)
-                answer_at_once(started)
+                answer_at_once(started, lambda _: "item-0")
                 run_id = keep_live(started)
                 call_flow(lambda: answer(run_id), watch=Watch())
 
@@ -88,14 +70,9 @@ def main() -> None:
         print_figures(options.answers, flow=flow, plain=plain)
 
 
-def answer_at_once(started: StartedRun) -> None:
-    run = started.run
-    run.arms = tuple(replace(arm, open_session=lambda *_: Instant()) for arm in run.arms)
-
-
 def run_plainly(evaluation: Evaluation, request: RunRequest) -> None:
     started = start_run(evaluation, request, point=None)
-    answer_at_once(started)
+    answer_at_once(started, lambda _: "item-0")
     execute_locally(started, concurrency=evaluation.config.run.concurrency)
     finish_run(started)
 

@@ -9,20 +9,16 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import json
-import os
 import resource
-import subprocess
 import sys
 import tempfile
-from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.bench_setup import PANEL, make_evaluation
+from benchmarks.bench_setup import COLDRUN, PANEL, answer_at_once, cpu_seconds_of, make_evaluation
 from coldrun.tasks.judge.land_judgement import finish_run
-from coldrun.tasks.lib.records import Point, Question, Reply, SessionEnd, SessionStart
+from coldrun.tasks.lib.records import Point, Question
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, execute_locally, start_run
 
@@ -41,25 +37,10 @@ GOALS = {"runs": 0.3, "report": 1.0, "trend": 1.0, "compare": 1.5, "doctor": 3.0
 GOAL_ANSWERS, GOAL_MB = 3.0, 400
 
 
-@dataclass(slots=True)
-class Instant:
-    """A session in this process that is right about every third question."""
-
-    start: SessionStart = field(default_factory=SessionStart)
-
-    def ask(self, question: Question) -> Reply:
-        number = int(question.id[1:])
-        found = number if number % 3 else 0
-        return Reply(
-            status="answered",
-            raw=json.dumps({"type": "answer", "items": [{"path": f"item-{found}"}]}),
-        )
-
-    def close(self) -> SessionEnd:
-        return SessionEnd()
-
-    def abort(self) -> None:
-        """Nothing to end."""
+def find_mostly(question: Question) -> str:
+    """The right item, but not for every third question."""
+    number = int(question.id[1:])
+    return f"item-{number if number % 3 else 0}"
 
 
 def main() -> None:
@@ -99,36 +80,20 @@ def fill(root: Path, *, tasks: int, arms: int, runs: int) -> None:
             repo=".", directory=root, commit=f"{number:040x}", tree=f"{number:040x}", is_dirty=False
         )
         started = start_run(evaluation, RunRequest(warehouse=root / "data"), point=point)
-        run = started.run
-        run.arms = tuple(replace(arm, open_session=lambda *_: Instant()) for arm in run.arms)
+        answer_at_once(started, find_mostly)
         execute_locally(started, concurrency=1)
         finish_run(started)
 
 
 def newest(root: Path, number: int) -> list[str]:
-    return [path.stem for path in sorted((root / "data" / "runs").glob("*.parquet"))[-number:]]
+    return [path.stem for path in sorted((root / "data" / "runs").glob("2*.parquet"))[-number:]]
 
 
 def cpu(*words: str, at: Path | None = None) -> tuple[float, float]:
     """CPU seconds of a command and of its children, the least of three, and its peak of memory."""
-    where = (
-        {}
-        if at is None
-        else {"COLDRUN_WAREHOUSE": str(at / "data"), "COLDRUN_SCRATCH": str(at / "scratch")}
-    )
-    script = "from coldrun.cli.main import main; main()"
-    found = []
-    for _ in range(3):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run(
-            [sys.executable, "-c", script, *words],
-            env=os.environ | where,
-            stdout=subprocess.DEVNULL,
-            check=False,
-        )
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        found.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    return min(found), after.ru_maxrss / 1024
+    where = {"COLDRUN_WAREHOUSE": f"{at}/data", "COLDRUN_SCRATCH": f"{at}/scratch"} if at else {}
+    seconds = min(cpu_seconds_of(COLDRUN, *words, check=False, **where) for _ in range(3))
+    return seconds, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1024
 
 
 def show(what: str, spent: tuple[float, float], floor: float, goal: float) -> None:
