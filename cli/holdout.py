@@ -6,6 +6,7 @@ import datetime as dt
 import os
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +17,7 @@ from coldrun.cli.options import Outputs, config_argument, report_options, run_op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coldrun.tasks.holdout.opening import OpenedPart, OpeningRequest
+    from coldrun.tasks.holdout.opening import Evaluate, OpenedPart
     from coldrun.tasks.judge.build_report import BuiltReport
     from coldrun.tasks.run.prepare import Evaluation
     from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
@@ -84,30 +85,22 @@ def open_(
         event=event,
         is_override=override,
         is_task_level=task_level,
-        revision=revision,
         warehouse=warehouse,
     )
+    say = partial(outputs.people.print, soft_wrap=True)
     with hold_ledger(EvaluationFiles(config_path), scratch) as killed:
         if killed is not None:
-            outputs.people.print(
-                f"the opening of {killed.at} was killed; the ledger has it as line {killed.number}",
-                style="yellow",
-                soft_wrap=True,
-            )
+            line = f"the ledger has it as line {killed.number}"
+            say(f"the opening of {killed.at} was killed; {line}", style="yellow")
         prepared = prepare_opening(config_path, request, scratch=scratch, repo=repo)
         os.environ.pop("COLDRUN_HOLDOUT_KEY", None)  # no arm, set-up or server has any use for it
         with private_warehouse(scratch) as trial:
             check_request(prepared.evaluation, RunRequest(warehouse=trial), revision=revision)
-        console = outputs.people
         for problem in prepared.outside:
-            console.print(f"override: {problem}", style="yellow", soft_wrap=True, markup=False)
+            say(f"override: {problem}", style="yellow")
         if prepared.part.note is not None:
-            console.print(
-                f"mined again and checked against the lock: {prepared.part.note}",
-                soft_wrap=True,
-                markup=False,
-            )
-        opened = open_sealed(prepared, request, _evaluator(request, scratch, outputs))
+            say(f"mined again and checked against the lock: {prepared.part.note}")
+        opened = open_sealed(prepared, _evaluator(revision, scratch, outputs))
     _tell(opened, outputs)
     sys.exit(opened.exit_code)
 
@@ -149,15 +142,10 @@ def log(config_path: Path, adopt: bool, outputs: Outputs) -> None:
         f"the ledger's {counted(len(openings), 'line')} {noun(len(openings), 'is', 'are')} whole"
     )
     values = [opening_values(found, openings, allowed=allowed) for found in openings]
-    outputs.show(
-        log_document(summary, openings, allowed=allowed),
-        {"openings": values},
-    )
+    outputs.show(log_document(summary, openings, allowed=allowed), {"openings": values})
 
 
-def _evaluator(
-    request: OpeningRequest, scratch: Path, outputs: Outputs
-) -> Callable[[Evaluation, RunRequest, Callable[[StartedRun], None]], BuiltReport]:
+def _evaluator(revision: str | None, scratch: Path, outputs: Outputs) -> Evaluate:
     def evaluate_quietly(
         evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
     ) -> BuiltReport:
@@ -170,7 +158,7 @@ def _evaluator(
             from coldrun.tasks.run.prepare import prepare_evaluation_point
             from coldrun.tasks.run.run_lifecycle import start_run
 
-            point = prepare_evaluation_point(evaluation, request.revision)
+            point = prepare_evaluation_point(evaluation, revision)
             started = start_run(evaluation, replace(asked, run_id=run_id), point=point)
             guard(started)
             return started
@@ -211,7 +199,4 @@ def _tell(opened: OpenedPart, outputs: Outputs) -> None:
         for row in opened.rows
     )
     values = {**opening_values(opening, openings, allowed=allowed), "rows": list(opened.rows)}
-    outputs.show(
-        [*opening_document(opening, openings, allowed=allowed), *lines(rows)],
-        values,
-    )
+    outputs.show([*opening_document(opening, openings, allowed=allowed), *lines(rows)], values)

@@ -45,6 +45,7 @@ from coldrun.tasks.judge.answer_rows import list_answers
 from coldrun.tasks.judge.build_report import BuiltReport
 from coldrun.tasks.judge.evidence import INTERRUPTED
 from coldrun.tasks.judge.load_run import load_record
+from coldrun.tasks.judge.report_model import Report
 from coldrun.tasks.lib.canonical import digest_json
 from coldrun.tasks.lib.errors import ColdrunError, UsageError
 from coldrun.tasks.lib.git.git_command import find_user
@@ -54,8 +55,6 @@ from coldrun.tasks.mine.mine_panel import find_range_end, with_repo
 from coldrun.tasks.run.prepare import Evaluation
 from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
 from coldrun.warehouse.reader import connect, select_rows
-
-"""What a ledger, which is committed, must not keep of a repository's address."""
 
 NO_EVIDENCE = ("invalid", "incomplete")
 """Evidence that no aggregate is returned for: such an opening uses nothing up."""
@@ -72,7 +71,6 @@ class OpeningRequest:
     event: str | None = None
     is_override: bool = False
     is_task_level: bool = False
-    revision: str | None = None
     warehouse: Path
 
 
@@ -83,6 +81,7 @@ class PreparedOpening:
     `range_end` is when the frozen range ended, where a task-level opening has to remember it.
     """
 
+    request: OpeningRequest
     files: EvaluationFiles
     holdout: HoldoutConfig
     dev: FrozenPanel
@@ -167,6 +166,7 @@ def prepare_opening(
             scratch=scratch,
         )
     return PreparedOpening(
+        request=request,
         files=files,
         holdout=holdout,
         dev=frozen,
@@ -200,9 +200,7 @@ def _narrow(config: Config, holdout: HoldoutConfig, aggregates: Sequence[str]) -
     return config.model_copy(update={"arm": arms, "bar": bars})
 
 
-def open_sealed(
-    prepared: PreparedOpening, request: OpeningRequest, evaluate: Evaluate
-) -> OpenedPart:
+def open_sealed(prepared: PreparedOpening, evaluate: Evaluate) -> OpenedPart:
     """Run the arms on the sealed part and write the opening down, before anything is told.
 
     Raises:
@@ -212,7 +210,7 @@ def open_sealed(
     """
     watch = SessionWatch()
     at = dt.datetime.now(dt.UTC).isoformat(timespec="seconds")
-    draft = _draft(prepared, request, at)
+    draft = _draft(prepared, at)
     rows: tuple[dict[str, Any], ...] = ()
     scratch = prepared.evaluation.scratch
     with private_warehouse(scratch) as warehouse:
@@ -224,7 +222,7 @@ def open_sealed(
 
         try:
             built = evaluate(prepared.evaluation, asked, begin)
-            if request.is_task_level:
+            if draft.is_task_level:
                 record = load_record(warehouse, built.report.run_id)
                 rows = tuple(asdict(row) for row in list_answers(record))
         except BaseException as error:
@@ -237,9 +235,9 @@ def open_sealed(
             raise
         finally:
             watch.sweep()
-    opening, exit_code = _finish(draft, built, prepared, rows, request)
+    opening, exit_code = _finish(draft, built.report, prepared, rows)
     demoted = None
-    if request.is_task_level and opening.result is not None:
+    if opening.is_task_level and opening.result is not None:
         demoted = demotion_entry(opening, opening.result["read"])
     if opening.is_counted:
         note_opening(opening, prepared.part.tasks)
@@ -317,8 +315,8 @@ def count_dev_hits(
     return {(row["arm"], row["measure"]): (int(row["hits"]), row["tasks"]) for row in rows}
 
 
-def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Opening:
-    config = prepared.evaluation.config
+def _draft(prepared: PreparedOpening, at: str) -> Opening:
+    request, config = prepared.request, prepared.evaluation.config
     return Opening(
         number=len(prepared.openings) + 1,
         previous=last_hash(prepared.openings),
@@ -341,13 +339,8 @@ def _draft(prepared: PreparedOpening, request: OpeningRequest, at: str) -> Openi
 
 
 def _finish(
-    draft: Opening,
-    built: BuiltReport,
-    prepared: PreparedOpening,
-    rows: Sequence[Mapping[str, Any]],
-    request: OpeningRequest,
+    draft: Opening, report: Report, prepared: PreparedOpening, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[Opening, int]:
-    report = built.report
     point = None if report.point is None else report.point.model_dump(mode="json")
     status: Status = "opened"
     result: dict[str, Any] | None = None
@@ -357,10 +350,10 @@ def _finish(
     elif report.evidence in NO_EVIDENCE:
         status = "withheld"
     else:
-        dev = count_dev_hits(request.warehouse, draft.panel_digest, prepared.aggregates)
+        dev = count_dev_hits(prepared.request.warehouse, draft.panel_digest, prepared.aggregates)
         result = declared_result(report, prepared.aggregates, dev)
         exit_code = result["exit_code"]
-        if request.is_task_level:
+        if draft.is_task_level:
             result["task_ids"] = sorted({row["task_id"] for row in rows})
             result["read"] = describe_reading(prepared.part.tasks, range_end=prepared.range_end)
     return replace(draft, point=point, status=status, result=result), exit_code

@@ -94,7 +94,7 @@ EVALUATE = evaluate_after(lambda _: None)
 def open_part(lab: EvaluationLab, by: Evaluate = EVALUATE, **values: Any) -> OpenedPart:
     request = OpeningRequest(**{"reason": "release", "warehouse": lab.warehouse, **values})
     prepared = prepare_opening(lab.config, request, scratch=lab.scratch)
-    return open_sealed(prepared, request, by)
+    return open_sealed(prepared, by)
 
 
 def sealed_files(*roots: Path) -> list[Path]:
@@ -448,7 +448,7 @@ def test_open_sealed_that_lost_a_race_tells_nothing(lab: EvaluationLab) -> None:
     late = prepare_opening(lab.config, request, scratch=lab.scratch)
     open_part(lab)
     with pytest.raises(LedgerError, match="got another line while this opening ran"):
-        open_sealed(late, request, EVALUATE)
+        open_sealed(late, EVALUATE)
     assert len(read_ledger(lab.files, read_lock(lab.files))) == 1
 
 
