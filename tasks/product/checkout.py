@@ -51,16 +51,10 @@ def resolve_remote(url: str, revision: str) -> str:
     if FULL_NAME.fullmatch(revision):
         return revision
     output = _transfer(["ls-remote", url], Path(tempfile.gettempdir()))
-    refs: dict[str, str] = {}
-    for line in output.decode("utf-8", "replace").splitlines():
-        commit, _, name = line.partition("\t")
-        refs[name] = commit
-    for name in (
-        revision,
-        f"refs/tags/{revision}^{{}}",
-        f"refs/tags/{revision}",
-        f"refs/heads/{revision}",
-    ):
+    lines = output.decode("utf-8", "replace").splitlines()
+    refs = {name: commit for commit, _, name in (line.partition("\t") for line in lines)}
+    tag = f"refs/tags/{revision}"
+    for name in (revision, f"{tag}^{{}}", tag, f"refs/heads/{revision}"):
         if name in refs:
             return refs[name]
     raise RepositoryError(

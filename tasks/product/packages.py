@@ -134,10 +134,7 @@ def _install(kind: str, name: str, version: str, text: str, arm: str, place: Pat
             pip = (f"{target}/bin/python", "-m", "pip", "install", "--no-compile")
             commands = [(python, "-m", "venv", target), (*pip, f"{name}=={version}")]
     log = place / "install.log"
-    mounts = [
-        Mount(path=target, kind="write", source=str(env)),
-        *plain_interpreter().mounts[:1],
-    ]
+    mounts = [Mount(path=target, kind="write", source=str(env)), *plain_interpreter().mounts[:1]]
     failure = install_in_sandbox(commands, mounts, scratch=place.parent.parent, log=log)
     for folder in sorted(env.rglob("__pycache__")):
         remove_folder(folder)

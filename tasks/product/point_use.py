@@ -44,15 +44,12 @@ def read_stamp(place: Path) -> dict[str, Any] | None:
 
 def inspect_checkout(checkout: Path, commit: str, tree: str) -> tuple[str, ...]:
     """What is not as it was checked out: `HEAD`, or tracked files; empty when all is."""
-    problems = []
     try:
         verify_head(checkout, commit)
         changed = list_changed(checkout, tree)
     except RepositoryError as error:
         return (f"broke the repository of the checkout: {error}",)
-    if changed:
-        problems.append(f"changed tracked files of the product: {_name_files(changed)}")
-    return tuple(problems)
+    return (f"changed tracked files of the product: {_name_files(changed)}",) if changed else ()
 
 
 def list_additions(point: Point) -> tuple[str, ...]:
@@ -82,15 +79,13 @@ def built_digest(place: Path) -> str | None:
     stamp = read_stamp(place)
     if stamp is None:
         return None
-    return digest_json(
-        {name: known[-1] for name, known in stamp["untracked"].items() if _is_kept(_decode(name))}
-    )
+    built = stamp["untracked"].items()
+    return digest_json({name: known[-1] for name, known in built if _is_kept(_decode(name))})
 
 
 def list_environments(point: Point) -> tuple[Path, ...]:
     """The virtual environments that the set-up of a point made in its checkout."""
-    stamp = read_stamp(point.directory.parent)
-    names = () if stamp is None else _built_files(stamp)
+    names = _built_files(read_stamp(point.directory.parent))
     return tuple(
         sorted((point.directory / name).parent for name in names if Path(name).name == "pyvenv.cfg")
     )
@@ -101,14 +96,11 @@ def list_touched(place: Path) -> tuple[str, ...]:
 
     Only files that were touched are read.
     """
-    stamp = read_stamp(place)
-    if stamp is None:
-        return ()
     checkout = place / "checkout"
     return tuple(
         sorted(
             name
-            for name, known in _built_files(stamp).items()
+            for name, known in _built_files(read_stamp(place)).items()
             if _is_kept(name)
             and _state(checkout / name) != known[:-1]
             and _digest(checkout / name) != known[-1]
@@ -116,8 +108,9 @@ def list_touched(place: Path) -> tuple[str, ...]:
     )
 
 
-def _built_files(stamp: Mapping[str, Any]) -> dict[str, list[Any]]:
-    return {_decode(name): known for name, known in stamp["untracked"].items()}
+def _built_files(stamp: Mapping[str, Any] | None) -> dict[str, list[Any]]:
+    untracked = {} if stamp is None else stamp["untracked"]
+    return {_decode(name): known for name, known in untracked.items()}
 
 
 def _decode(name: str) -> str:
@@ -225,19 +218,14 @@ def sweep_when_free(place: Path) -> None:
         return
     try:
         checkout = place / "checkout"
-        point = Point(repo="", directory=checkout, commit="", tree="")
-        _remove(checkout, list_additions(point))
+        for name in list_additions(Point(repo="", directory=checkout, commit="", tree="")):
+            found = checkout / name
+            if found.is_dir() and not found.is_symlink():
+                remove_folder(found)
+            else:
+                found.unlink(missing_ok=True)
     finally:
         lock.release()
-
-
-def _remove(checkout: Path, names: Sequence[str]) -> None:
-    for name in names:
-        found = checkout / name
-        if found.is_dir() and not found.is_symlink():
-            remove_folder(found)
-        else:
-            found.unlink(missing_ok=True)
 
 
 def _name_files(paths: tuple[str, ...]) -> str:

@@ -19,7 +19,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -76,20 +75,15 @@ class _Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Making:
-    """How points are made."""
-
-    product: ProductConfig
-    config_dir: Path
-    is_sandboxed: bool
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Place:
-    """A folder of a point, named by all that decides what may be found in it."""
+    """A folder of a point, named by its `identity`: all that decides what may be found in it."""
 
     path: Path
     identity: Mapping[str, Any]
+    source: _Source
+    product: ProductConfig
+    config_dir: Path
+    is_sandboxed: bool
 
     @property
     def checkout(self) -> Path:
@@ -99,9 +93,15 @@ class _Place:
     def log(self) -> Path:
         return self.path / "setup.log"
 
-    def lock(self) -> AbstractContextManager[None]:
-        """Keep others from preparing anything here."""
-        return hold_lock(self.path.with_suffix(".lock"))
+    def point(self, tree: str) -> Point:
+        """The point that lies here."""
+        return Point(
+            repo=without_credentials(self.source.repo),
+            directory=self.checkout,
+            commit=self.source.commit,
+            tree=tree,
+            is_dirty=self.source.is_dirty,
+        )
 
 
 def prepare_point(
@@ -128,12 +128,16 @@ def prepare_point(
                 "setup": digest_setup(product, config_dir=config_dir, is_sandboxed=is_sandboxed),
             }
             name = hashlib.sha256(canonical_json(identity)).hexdigest()[:40]
-            place = _Place(path=points / name, identity=identity)
-            making = _Making(
-                product=product, config_dir=config_dir.resolve(), is_sandboxed=is_sandboxed
+            place = _Place(
+                path=points / name,
+                identity=identity,
+                source=source,
+                product=product,
+                config_dir=config_dir.resolve(),
+                is_sandboxed=is_sandboxed,
             )
-            with place.lock():
-                return _find(source, place) or _prepare(making, source, place)
+            with hold_lock(place.path.with_suffix(".lock")):
+                return _find(place) or _prepare(place)
     except OSError as error:
         raise StorageError(
             f"cannot prepare the product below {points}: {error.strerror or error}; free some "
@@ -164,25 +168,23 @@ def _find_source(product: ProductConfig, revision: str, config_dir: Path, object
     )
 
 
-def _find(source: _Source, place: _Place) -> Point | None:
-    """The point as an earlier run left it at `place`; the caller holds the lock of the place."""
+def _find(place: _Place) -> Point | None:
+    """The point as an earlier run left it: what its name says, tracked files and set-up untouched.
+
+    The caller holds the lock of its place.
+    """
     stamp = read_stamp(place.path)
-    if stamp is None or stamp.get("commit") != source.commit or not _is_sound(place, stamp):
+    expected = place.source.commit, place.identity
+    if stamp is None or (stamp["commit"], stamp["identity"]) != expected:
+        return None
+    if inspect_checkout(place.checkout, stamp["commit"], stamp["tree"]) or list_touched(place.path):
         return None
     place.path.with_suffix(".use").touch()
     sweep_when_free(place.path)
-    return _point(source, place, stamp)
+    return place.point(stamp["tree"])
 
 
-def _is_sound(place: _Place, stamp: Mapping[str, Any]) -> bool:
-    """Whether a place is what its name says, its tracked files and its set-up as they were made."""
-    if stamp.get("identity") != place.identity:
-        return False
-    problems = inspect_checkout(place.checkout, stamp["commit"], stamp["tree"])
-    return not problems and not list_touched(place.path)
-
-
-def _prepare(making: _Making, source: _Source, place: _Place) -> Point:
+def _prepare(place: _Place) -> Point:
     """Check a point out and set it up; the caller holds the lock of its place."""
     with claim_point(place.path) as is_free:
         if not is_free:
@@ -190,31 +192,25 @@ def _prepare(making: _Making, source: _Source, place: _Place) -> Point:
                 f"the checkout {place.checkout} was changed while another run uses it; wait for "
                 "that run to end and start again"
             )
-        stamp = _make(making, source, place)
-    return _point(source, place, stamp)
+        return _make(place)
 
 
-def _make(making: _Making, source: _Source, place: _Place) -> dict[str, Any]:
-    """Check out and set up at a place from scratch. The place must not be in use.
-
-    Returns:
-        The stamp.
-    """
-    product = making.product
+def _make(place: _Place) -> Point:
+    """Check out and set up at a place from scratch. The place must not be in use."""
+    source, product = place.source, place.product
     place.path.with_suffix(".use").touch()
     remove_folder(place.path)
     place.path.mkdir()
     found = _check_out(source, place.checkout)
     hidden: tuple[str, ...] = ()
-    if product.setup and making.is_sandboxed:
-        fresh = Point(repo="", directory=place.checkout, commit=found.commit, tree=found.tree)
-        hidden = find_evaluation_files(fresh, config_dir=making.config_dir)
+    if product.setup and place.is_sandboxed:
+        hidden = find_evaluation_files(place.point(found.tree), config_dir=place.config_dir)
     set_up(
         product,
         place.checkout,
         place.log,
         found.commit,
-        is_sandboxed=making.is_sandboxed,
+        is_sandboxed=place.is_sandboxed,
         hidden=hidden,
     )
     problems = inspect_checkout(place.checkout, found.commit, found.tree)
@@ -223,25 +219,16 @@ def _make(making: _Making, source: _Source, place: _Place) -> dict[str, Any]:
             f"the set-up of {source.repo} at {found.commit} {'; '.join(problems)}; a set-up must "
             f"leave tracked files alone (its output: {place.log})"
         )
-    return _write_stamp(
-        place,
-        {
-            "identity": dict(place.identity),
-            "commit": found.commit,
-            "tree": found.tree,
-            "untracked": record_built(place.checkout, list_untracked(place.checkout)),
-        },
-    )
-
-
-def _point(source: _Source, place: _Place, stamp: Mapping[str, Any]) -> Point:
-    return Point(
-        repo=without_credentials(source.repo),
-        directory=place.checkout,
-        commit=source.commit,
-        tree=stamp["tree"],
-        is_dirty=source.is_dirty,
-    )
+    stamp = {
+        "identity": place.identity,
+        "commit": found.commit,
+        "tree": found.tree,
+        "untracked": record_built(place.checkout, list_untracked(place.checkout)),
+    }
+    unfinished = place.path / "point.json.part"
+    unfinished.write_bytes(canonical_json(stamp))
+    unfinished.rename(place.path / "point.json")
+    return place.point(found.tree)
 
 
 def _check_out(source: _Source, checkout: Path) -> Revision:
@@ -262,13 +249,6 @@ def _check_out(source: _Source, checkout: Path) -> Revision:
             f"{found.tree}; check the repository with `git fsck`"
         )
     return found
-
-
-def _write_stamp(place: _Place, stamp: dict[str, Any]) -> dict[str, Any]:
-    unfinished = place.path / "point.json.part"
-    unfinished.write_bytes(canonical_json(stamp))
-    unfinished.rename(place.path / "point.json")
-    return stamp
 
 
 def prune_points(scratch: Path, *, unused_for_seconds: float = 0.0) -> tuple[str, ...]:
