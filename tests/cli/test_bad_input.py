@@ -9,9 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
-from coldrun.cli.main import main
 from tests.conftest import RepositoryBuilder
 from tests.evaluations import CONFIG, EvaluationLab
 
@@ -25,25 +23,23 @@ head = "{head}"
 
 
 @pytest.fixture
-def call(tmp_path: Path) -> Callable[..., str]:
+def lab(tmp_path: Path) -> EvaluationLab:
+    return EvaluationLab(tmp_path)
+
+
+@pytest.fixture
+def call(lab: EvaluationLab) -> Callable[..., str]:
     """Call a command that must fail with exit code 2, and give the one line it prints."""
 
     def run(*arguments: str | Path) -> str:
-        before = snapshot(tmp_path)
-        runner = CliRunner(
-            env={
-                "COLDRUN_WAREHOUSE": str(tmp_path / "data"),
-                "COLDRUN_SCRATCH": str(tmp_path / "scratch"),
-                "PREFECT_API_URL": "http://127.0.0.1:9/api",  # nobody there: must not be asked
-            }
-        )
-        done = runner.invoke(main, [str(argument) for argument in arguments])
-        assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
-        assert done.exit_code == 2, done.output
-        lines = done.stderr.splitlines()
+        before = snapshot(lab.root)
+        nobody_there = {"PREFECT_API_URL": "http://127.0.0.1:9/api"}  # must not be asked
+        done = lab.invoke(*arguments, env=nobody_there)
+        assert done.returncode == 2, done.stderr
+        lines: list[str] = done.stderr.splitlines()
         assert len(lines) == 1, done.stderr
         assert lines[0].startswith("coldrun: ")
-        assert snapshot(tmp_path) == before
+        assert snapshot(lab.root) == before
         return lines[0]
 
     return run
@@ -56,11 +52,6 @@ def snapshot(folder: Path) -> dict[str, bytes]:
         for path in folder.glob("evaluation/*")
         if path.is_file()
     }
-
-
-@pytest.fixture
-def lab(tmp_path: Path) -> EvaluationLab:
-    return EvaluationLab(tmp_path)
 
 
 @pytest.fixture
@@ -219,20 +210,19 @@ def test_commands_that_read_say_when_there_is_no_run(
     assert "there are none yet" in call(*arguments)
 
 
-def test_unknown_command_names_the_nearest(tmp_path: Path) -> None:
+def test_unknown_command_names_the_nearest(lab: EvaluationLab) -> None:
     """click's own two lines, with a hint."""
-    done = CliRunner().invoke(main, ["freze"])
+    done = lab.invoke("freze")
 
-    assert done.exit_code == 2
+    assert done.returncode == 2
     assert "No such command 'freze'. Did you mean 'freeze'?" in done.stderr
 
 
 def test_nightly_serve_refuses_what_would_fail_every_night(
-    call: Callable[..., str], tmp_path: Path
+    lab: EvaluationLab, call: Callable[..., str]
 ) -> None:
     """Said now, by the line that each night would say, and before a server is asked for."""
-    lab = EvaluationLab(tmp_path)
-    lab.write(CONFIG)
+    lab.write()
     lab.write_arm("def answer(query):\n    return {'items': []}\n")
     lab.write_tasks(10)
     assert "coldrun freeze" in call("nightly", "serve", lab.config)

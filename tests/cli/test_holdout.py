@@ -6,12 +6,8 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-import click
 import pytest
-from click.testing import CliRunner, Result
 
-from coldrun.cli.freeze import command as freeze
-from coldrun.cli.holdout import command as holdout
 from coldrun.tasks.freeze.lock import read_lock
 from coldrun.tasks.holdout.sealed_file import key_path
 from tests.evaluations import EvaluationLab
@@ -63,15 +59,6 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Evaluati
         lab.coldrun("server", "stop")
 
 
-def call(lab: EvaluationLab, command: click.Command, *arguments: str) -> Result:
-    """A command in this process, with the lab's folders."""
-    folders = {
-        "COLDRUN_WAREHOUSE": str(lab.warehouse),
-        "COLDRUN_SCRATCH": str(lab.scratch),
-    }
-    return CliRunner(env=folders).invoke(command, [*arguments, str(lab.config)])
-
-
 @pytest.mark.prefect
 @pytest.mark.soak  # a server of its own, whose database is searched
 def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefect(
@@ -79,8 +66,8 @@ def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefe
 ) -> None:
     """The real commands, every byte that they left: aggregates and a ledger line, no question."""
     lab = served
-    frozen = call(lab, freeze)
-    assert frozen.exit_code == 0, frozen.output
+    frozen = lab.invoke("freeze", lab.config)
+    assert frozen.returncode == 0, frozen.stderr
     assert str(key_path(read_lock(lab.files)["sealed"]["digest"])) in frozen.stdout
     opened = lab.coldrun(
         "holdout", "open", lab.config, "--reason", "release", "--json", "-", "--verbose"
@@ -88,21 +75,18 @@ def test_holdout_open_leaves_no_sealed_byte_in_warehouse_scratch_output_or_prefe
     assert opened.returncode == 0, opened.stderr
     told = json.loads(opened.stdout)
     assert (told["opening"]["status"], told["which"]) == ("opened", "opening 1 of 1 declared")
-    refused = call(lab, holdout, "open", "--reason", "again")
-    assert refused.exit_code == 2
+    refused = lab.invoke("holdout", "open", lab.config, "--reason", "again")
+    assert refused.returncode == 2
     page = lab.root / "openings.md"
-    logged = call(lab, holdout, "log", "--markdown", str(page))
-    assert logged.exit_code == 0, logged.output
+    logged = lab.invoke("holdout", "log", lab.config, "--markdown", page)
+    assert logged.returncode == 0, logged.stderr
     assert "## Line 1\n\n- sealed part sha256:" in page.read_text(encoding="utf-8")
     assert "| arm | role | hit@1, n = 12 |" in page.read_text(encoding="utf-8")
     stopped = lab.coldrun("server", "stop")
     assert stopped.returncode == 0
     databases = [path for path in lab.root.rglob("*.db*") if b"answer 20" in path.read_bytes()]
     assert databases, "the flow run is in no database, so the search below proves nothing"
-    output = [
-        opened.stdout + opened.stderr,
-        *(done.stdout + done.stderr for done in (frozen, refused, logged)),
-    ]
+    output = [done.stdout + done.stderr for done in (opened, frozen, refused, logged)]
     for word in SEALED:
         assert not [text for text in output if f"Water the {word}" in text or f"{word}.py" in text]
     for path in lab.root.rglob("*"):
@@ -115,10 +99,10 @@ def test_holdout_log_tampered_ledger_exits_with_5(tmp_path: Path) -> None:
     """A ledger that the lock does not know is an error with its own exit code, and says why."""
     lab = make_holdout_lab(tmp_path)
     lab.freeze()
-    fine = call(lab, holdout, "log")
-    assert fine.exit_code == 0, fine.output
+    fine = lab.invoke("holdout", "log", lab.config)
+    assert fine.returncode == 0, fine.stderr
     assert "12 sealed tasks; opened 0 of 1 declared time" in fine.stdout
     lab.files.ledger.write_text('{"number":1}\n')
-    broken = call(lab, holdout, "log")
-    assert broken.exit_code == 5
+    broken = lab.invoke("holdout", "log", lab.config)
+    assert broken.returncode == 5
     assert "is no ledger line" in broken.stderr

@@ -8,9 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 
-from coldrun.cli.prune import command
 from coldrun.tasks.lib.machine.file_locks import take_lock
 from tests.evaluations import EvaluationLab
 
@@ -35,16 +33,11 @@ def lab(tmp_path: Path) -> EvaluationLab:
     return made
 
 
-def call(lab: EvaluationLab, *arguments: str) -> Result:
-    folders = ["--scratch", str(lab.scratch), "--warehouse", str(lab.warehouse)]
-    return CliRunner().invoke(command, [*folders, *arguments])
-
-
 def test_prune_removes_what_is_old_and_shows_what_it_frees(lab: EvaluationLab) -> None:
     """Each kind with its size; the stamp of a corpus goes too, Prefect's folder stays."""
-    done = call(lab)
-    assert done.exit_code == 0, done.output
-    assert "freed in" in done.output
+    done = lab.invoke("prune")
+    assert done.returncode == 0, done.stderr
+    assert "freed in" in done.stdout
     for kind in ("corpora", "clones", "points", "try", "tokens"):
         assert [path.suffix for path in (lab.scratch / kind).iterdir() if path.suffix] in (
             [],
@@ -56,7 +49,7 @@ def test_prune_removes_what_is_old_and_shows_what_it_frees(lab: EvaluationLab) -
 
 def test_prune_dry_run_removes_nothing(lab: EvaluationLab) -> None:
     """The same list, and all is still there."""
-    values = json.loads(call(lab, "--dry-run", "--json", "-").stdout)
+    values = json.loads(lab.invoke("prune", "--dry-run", "--json", "-").stdout)
     kinds = {entry["kind"] for entry in values["removed"]}
     assert kinds >= {"corpora", "clones", "points", "try", "tokens", "sessions"}
     assert values["freed_bytes"] >= 5500
@@ -70,14 +63,14 @@ def test_prune_leaves_what_is_young_or_in_use(lab: EvaluationLab) -> None:
     used = take_lock(lab.scratch / "points" / "cc.use", is_shared=True)
     os.utime(lab.scratch / "points" / "cc.use", (OLD, OLD))
     try:
-        call(lab)
+        lab.invoke("prune")
         assert (lab.scratch / "clones" / "bb.git" / "file").exists()
         assert (lab.scratch / "sessions" / "run" / "ee" / "file").exists()
         assert (lab.scratch / "points" / "cc" / "file").exists()
     finally:
         lock.release()
         used.release()
-    call(lab, "--older-than", "0")
+    lab.invoke("prune", "--older-than", "0")
     assert not (lab.scratch / "sessions" / "run" / "ee").exists()
     assert not (lab.scratch / "clones" / "bb.git").exists()
 
@@ -85,7 +78,7 @@ def test_prune_leaves_what_is_young_or_in_use(lab: EvaluationLab) -> None:
 def test_prune_never_touches_the_warehouse(lab: EvaluationLab) -> None:
     """Byte for byte as it was."""
     before = {path: path.read_bytes() for path in lab.warehouse.rglob("*") if path.is_file()}
-    call(lab, "--older-than", "0")
+    lab.invoke("prune", "--older-than", "0")
     after = {path: path.read_bytes() for path in lab.warehouse.rglob("*") if path.is_file()}
     assert after == before
 
@@ -93,17 +86,15 @@ def test_prune_never_touches_the_warehouse(lab: EvaluationLab) -> None:
 def test_prune_while_a_run_is_written_is_refused(lab: EvaluationLab) -> None:
     """A run needs its clone and its corpus until it is done."""
     started = lab.start()  # into the warehouse of this lab; the lock is of the scratch folder
-    done = call(lab, "--warehouse", str(lab.root / "another"))
+    done = lab.invoke("prune", "--warehouse", lab.root / "another")
     started.abandon()
-    assert done.exit_code == 2
-    assert "a run is being written and needs its clones" in done.output
+    assert done.returncode == 2
+    assert "a run is being written and needs its clones" in done.stderr
     assert (lab.scratch / "corpora" / "aa" / "file").exists()
 
 
 def test_prune_warehouse_inside_a_pruned_folder_is_refused(lab: EvaluationLab) -> None:
     """A warehouse in the wrong place is not a reason to lose it."""
-    inside = lab.scratch / "try" / "data"
-    arguments = ["--scratch", str(lab.scratch), "--warehouse", str(inside)]
-    done = CliRunner().invoke(command, arguments)
-    assert done.exit_code == 2
-    assert "lies in the scratch folder's try" in done.output
+    done = lab.invoke("prune", "--warehouse", lab.scratch / "try" / "data")
+    assert done.returncode == 2
+    assert "lies in the scratch folder's try" in done.stderr
