@@ -20,14 +20,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.bench_setup import (
-    COLDRUN,
-    commit_all,
-    cpu_seconds,
-    git,
-    module_path,
-    write_files,
-)
+from benchmarks.bench_setup import COLDRUN, commit_all, cpu_seconds, git, module_path, write_files
 
 GOAL = 3.0
 PANEL = """\

@@ -21,14 +21,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from benchmarks.bench_setup import (
-    INSTANT,
-    PANEL,
-    commit_all,
-    cpu_seconds,
-    git,
-    make_evaluation,
-)
+from benchmarks.bench_setup import INSTANT, PANEL, commit_all, cpu_seconds, git, make_evaluation
 from coldrun.flows.prefect_server import require_server, start_server, stop_server, use_server
 from coldrun.tasks.history.commits import open_product, select_commits
 from coldrun.tasks.history.history_requests import HistoryRequest

@@ -21,12 +21,7 @@ Examples:
 @click.argument("after", metavar="RUN")
 @report_options
 @warehouse_option
-def command(
-    before: str,
-    after: str,
-    outputs: Outputs,
-    warehouse: Path,
-) -> None:
+def command(before: str, after: str, outputs: Outputs, warehouse: Path) -> None:
     """Compare two runs of one panel, paired by task: what was gained, what was lost, by how much.
 
     Each RUN is an id, the start of one, or `last`. Both must have asked the same panel with the
@@ -37,18 +32,9 @@ def command(
 
     first, second = read_run(warehouse, before), read_run(warehouse, after)
     primary = first.measures[0]
-    floors = {
-        **read_floors(warehouse, first, measure=primary),
-        **{
-            arm: floor
-            for arm, floor in read_floors(warehouse, second, measure=primary).items()
-            if floor is not None
-        },
-    }
-    found = compare_runs(
-        first,
-        second,
-        floors=floors,
-        key_differences=read_key_differences(warehouse, first.run_id, second.run_id),
-    )
+    floors = read_floors(warehouse, first, measure=primary)
+    later = read_floors(warehouse, second, measure=primary)
+    floors |= {arm: floor for arm, floor in later.items() if floor is not None}
+    differences = read_key_differences(warehouse, first.run_id, second.run_id)
+    found = compare_runs(first, second, floors=floors, key_differences=differences)
     outputs.show(comparison_document(found), found.to_json())

@@ -47,11 +47,7 @@ def evaluate_and_report(
     Ctrl-C (or SIGTERM) lands what finished and names the command that continues.
     """
     from coldrun.tasks.run.manifest import new_run_id
-    from coldrun.tasks.run.run_lifecycle import (
-        check_request,
-        find_resumable,
-        revision_to_resume,
-    )
+    from coldrun.tasks.run.run_lifecycle import check_request, find_resumable, revision_to_resume
 
     check_request(evaluation, request, revision=revision)
     if request.mode == "resume":

@@ -48,7 +48,7 @@ def conduct_and_report(
         here,
         awaits="history",
         outputs=outputs,
-        on_event=PointTeller(outputs.notes, len(request.commits)).tell,
+        on_event=tell_points(outputs.notes, len(request.commits)),
         on_landed=lambda history: _report(history, outputs),
         lost=lambda _: InterruptedRunError(
             f"interrupted; what was measured is kept, continue with: {again}"
@@ -80,23 +80,16 @@ def _link_of(outputs: Outputs) -> str | None:
     return path.name if is_beside else chart
 
 
-class PointTeller:
-    """Says on stderr which point is measured, and how it went."""
+def tell_points(console: Console, commits: int | None = None) -> Callable[[PointEvent], None]:
+    """What says on stderr which point is measured, of how many commits, and how it went."""
 
-    def __init__(self, console: Console, commits: int | None) -> None:
-        self._console = console
-        self._commits = commits
-
-    def tell(self, event: PointEvent) -> None:
-        """Print one line for one event."""
+    def tell(event: PointEvent) -> None:
         name = f"{event.commit.commit[:12]} {cut_text(event.commit.subject, 60)}"
         match event.state:
             case "begins":
-                of = ""
-                if self._commits is not None:
-                    is_repeat = event.number > self._commits
-                    of = f" (of {counted(self._commits, 'commit')})"
-                    of = " (once more, for the controls)" if is_repeat else of
+                of = "" if commits is None else f" (of {counted(commits, 'commit')})"
+                if commits is not None and event.number > commits:
+                    of = " (once more, for the controls)"
                 line = f"point {event.number}{of}: {name}"
             case "known":
                 line = f"point {event.number}: {name}: {event.note}"
@@ -104,4 +97,6 @@ class PointTeller:
                 line = f"point {event.number} failed: {event.note.partition(chr(10))[0]}"
             case "measured":
                 return
-        self._console.print(Text(line), soft_wrap=True, style="dim")
+        console.print(Text(line), soft_wrap=True, style="dim")
+
+    return tell

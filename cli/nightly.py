@@ -15,6 +15,7 @@ import click
 from coldrun.cli.options import (
     Outputs,
     catch_errors,
+    people_console,
     place_options,
     run_options,
     try_to_write,
@@ -47,12 +48,7 @@ def command() -> None:
 @command.command("once", epilog="Example: coldrun nightly once configs/mytool.toml --markdown -")
 @configs_argument
 @run_options
-def once(
-    configs: tuple[Path, ...],
-    outputs: Outputs,
-    warehouse: Path,
-    scratch: Path,
-) -> None:
+def once(configs: tuple[Path, ...], outputs: Outputs, warehouse: Path, scratch: Path) -> None:
     """Run one night now.
 
     The report goes to reports/nightly/ of the warehouse too, and to $GITHUB_STEP_SUMMARY when that
@@ -103,7 +99,6 @@ def serve(
     started when it does not run. A night that is still running holds back the next one; a night
     whose process was killed is marked as crashed within two minutes.
     """
-    from coldrun.cli.options import people_console
     from coldrun.flows.prefect_server import require_server, start_server, use_server
     from coldrun.tasks.lib.served import serving
 
@@ -140,7 +135,6 @@ def guard() -> None:
     For deployments of prefect.yaml: without it, the run of a killed worker stays `Running` and
     every later night is cancelled.
     """
-    from coldrun.cli.options import people_console
     from coldrun.flows.prefect_server import require_server, use_server
 
     errors = people_console(stderr=True)
@@ -176,7 +170,7 @@ def _find_nothing_new(configs: list[Path], *, warehouse: Path, scratch: Path) ->
 
 def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Outputs) -> list[Night]:
     from coldrun.cli.evaluating import InterruptedRunError, conduct
-    from coldrun.cli.history_commands import PointTeller
+    from coldrun.cli.history_commands import tell_points
 
     def orchestrated() -> None:
         from coldrun.flows.nights import NightFailedError, nightly
@@ -199,7 +193,7 @@ def _run(configs: list[Path], *, warehouse: Path, scratch: Path, outputs: Output
         here,
         awaits="nights",
         outputs=outputs,
-        on_event=PointTeller(outputs.notes, None).tell,
+        on_event=tell_points(outputs.notes),
         lost=lambda _: InterruptedRunError(
             "interrupted; what was measured is kept, the same command continues"
         ),

@@ -7,13 +7,7 @@ from pathlib import Path
 
 import click
 
-from coldrun.cli.options import (
-    Outputs,
-    announce_clone,
-    config_argument,
-    full_option,
-    run_options,
-)
+from coldrun.cli.options import Outputs, announce_clone, config_argument, full_option, run_options
 from coldrun.tasks.lib.errors import UsageError
 
 

@@ -87,12 +87,7 @@ Examples:
 )
 @report_options
 @warehouse_option
-def runs(
-    name: str | None,
-    limit: int,
-    outputs: Outputs,
-    warehouse: Path,
-) -> None:
+def runs(name: str | None, limit: int, outputs: Outputs, warehouse: Path) -> None:
     """List the runs in the warehouse, newest first, and those that can be resumed."""
     from coldrun.tasks.report.warehouse_document import runs_document
     from coldrun.warehouse.reader import list_runs, list_unfinished
@@ -100,8 +95,7 @@ def runs(
     rows = list_runs(warehouse, name=name, limit=limit)
     unfinished = list_unfinished(warehouse)
     values = {"runs": rows, "unfinished": unfinished}
-    document = runs_document(rows, unfinished, warehouse)
-    outputs.show(document, values)
+    outputs.show(runs_document(rows, unfinished, warehouse), values)
 
 
 @click.command(

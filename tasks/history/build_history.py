@@ -227,13 +227,10 @@ def _closing(record: HistoryRecord) -> tuple[Drift, ...]:
         return ()
     node, first = record.measured[0]
     again = record.runs.get((node.first.commit, 1))
-    return (
-        ()
-        if again is None
-        else judge_controls(
-            first.outcome, again.outcome, measure=record.request.primary, floors=record.floors
-        )
-    )
+    if again is None:
+        return ()
+    primary, floors = record.request.primary, record.floors
+    return judge_controls(first.outcome, again.outcome, measure=primary, floors=floors)
 
 
 def _sum(record: HistoryRecord) -> SumCheck | None:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 import datetime as dt
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from coldrun.tasks.history.history_plan import HistoryCommit, Node, order_nodes
-from coldrun.tasks.history.history_requests import HistoryMode, HistoryRequest
+from coldrun.tasks.history.history_requests import HistoryRequest
 from coldrun.tasks.history.journal import Entry, Journal
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_runs
 from coldrun.tasks.judge.land_judgement import run_here
@@ -20,7 +19,7 @@ from coldrun.tasks.lib.errors import ColdrunError, RepositoryError, StorageError
 from coldrun.tasks.lib.watch import current_watch
 from coldrun.tasks.run.manifest import new_run_id
 from coldrun.tasks.run.prepare import Evaluation, arm_digests
-from coldrun.tasks.run.run_lifecycle import RunRequest, is_resumable
+from coldrun.tasks.run.run_lifecycle import Mode, RunRequest, is_resumable
 from coldrun.tasks.stats.decomposition import next_points, outcome_vector
 from coldrun.tasks.stats.noise import PooledFloor
 
@@ -110,11 +109,11 @@ class Campaign:
         else:
             if report.status == "interrupted":
                 raise HistoryStopped
-            entry = dataclasses.replace(entry, run_id=report.run_id)
+            entry = replace(entry, run_id=report.run_id)
             failure = _why_unusable(report)
         if failure is not None and current_watch().is_stopping:
             raise HistoryStopped
-        entry = dataclasses.replace(
+        entry = replace(
             entry,
             status="measured" if failure is None else "failed",
             reason=failure,
@@ -151,33 +150,31 @@ class Campaign:
         resumed = known.run_id if known is not None else None
         if resumed is not None and is_resumable(self.request.warehouse, resumed):
             with suppress(UsageError):  # it was begun as something else: measure the point anew
-                return self.measure_one(self._ask(commit, entry, resume=resumed, is_cold=is_cold))
-        return self.measure_one(self._ask(commit, entry, resume=None, is_cold=is_cold))
+                return self._ask(commit, entry, mode="resume", resume=resumed)
+        return self._ask(commit, entry, mode="cold" if is_cold else self.request.mode)
 
     def _ask(
-        self, commit: HistoryCommit, entry: Entry, *, resume: str | None, is_cold: bool
-    ) -> PointRequest:
+        self, commit: HistoryCommit, entry: Entry, *, mode: Mode, resume: str | None = None
+    ) -> Report:
         run_id = resume or new_run_id(dt.datetime.now(dt.UTC))
-        self.journal.note(dataclasses.replace(entry, run_id=run_id))
-        config = self.request.evaluation.config
-        mode: HistoryMode = "cold" if is_cold else self.request.mode
-        return PointRequest(
-            evaluation=self.request.evaluation,
-            request=RunRequest(
-                warehouse=self.request.warehouse,
-                mode="resume" if resume is not None else mode,
-                resume=resume,
-                run_id=run_id,
-                trials=self.request.trials,
-                only_primary=True,
-                always_executed=frozenset(
-                    arm.name
-                    for arm in config.arms
-                    if arm.role != "candidate" or not arm.runs_program
-                ),
+        self.journal.note(replace(entry, run_id=run_id))
+        evaluation = self.request.evaluation
+        request = RunRequest(
+            warehouse=self.request.warehouse,
+            mode=mode,
+            resume=resume,
+            run_id=run_id,
+            trials=self.request.trials,
+            only_primary=True,
+            always_executed=frozenset(
+                arm.name
+                for arm in evaluation.config.arms
+                if arm.role != "candidate" or not arm.runs_program
             ),
-            commit=commit.commit,
-            label=f"point {commit.commit[:12]} {commit.subject[:40]}",
+        )
+        label = f"point {commit.commit[:12]} {commit.subject[:40]}"
+        return self.measure_one(
+            PointRequest(evaluation=evaluation, request=request, commit=commit.commit, label=label)
         )
 
     def _tell(self, commit: HistoryCommit, state: PointState, note: str = "") -> None:
