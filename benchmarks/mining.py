@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
@@ -51,7 +52,8 @@ def main() -> None:
 def measure_commit_files(path: Path, repeats: int) -> None:
     repository = Repository.open(path)
     head = repository.resolve("HEAD")
-    chain = tuple(repository.stream_log([head.commit], first_parent=True))
+    log = repository.stream_log([head.commit], first_parent=True)
+    chain = [entry.commit for entry in log]
     base = chain[min(len(chain) - 1, len(chain) * 7 // 8)]
     ranges = {
         "from 1/8 of the history": (base, f"{base}..{head.commit}"),
@@ -67,19 +69,11 @@ def measure_commit_files(path: Path, repeats: int) -> None:
             last=commits if start == "parent" else None,
         )
         config = Config(panel=spec, sample=SampleConfig(size=SAMPLE_SIZE))
-        panels = []
-
-        def log(span: str = span) -> None:
-            git(path, "log", "--raw", "-z", span)
-
-        def mine(spec: PanelConfig = spec, panels: list[object] = panels) -> None:
-            panels[:] = [mine_commit_files(repository, spec)]
-
-        def freeze(config: Config = config) -> None:
-            freeze_panel(config, mine_panel(config.panel, config_dir=path, scratch=path))
-
-        log_seconds, mine_seconds, freeze_seconds = alternate((log, mine, freeze), repeats)
-        print(f"\n{path.name}, {name}: {commits} commits, {len(panels[0].tasks)} tasks")
+        read_log = partial(git, path, "log", "--raw", "-z", span)
+        mine = partial(mine_commit_files, repository, spec)
+        freeze = partial(mine_and_freeze, config, path)
+        log_seconds, mine_seconds, freeze_seconds = alternate((read_log, mine, freeze), repeats)
+        print(f"\n{path.name}, {name}: {commits} commits, {len(mine().tasks)} tasks")
         row("git log --raw -z", log_seconds, log_seconds)
         row("mine", mine_seconds, log_seconds, "goal 1.5")
         row(f"mine and freeze {SAMPLE_SIZE}", freeze_seconds, log_seconds, "goal 3")
@@ -88,6 +82,10 @@ def measure_commit_files(path: Path, repeats: int) -> None:
     started = time.perf_counter()
     pick_base(repository, "HEAD", spec, wanted=100)
     print(f"\npick a base for 100 tasks   {time.perf_counter() - started:8.3f} s")
+
+
+def mine_and_freeze(config: Config, path: Path) -> None:
+    freeze_panel(config, mine_panel(config.panel, config_dir=path, scratch=path))
 
 
 def row_pydriller(path: Path, span: str, commits: int, log_seconds: float) -> None:
@@ -118,18 +116,14 @@ def measure_tickets(folder: Path) -> None:
     spec = PanelConfig(
         kind="ticket-repos", repos=(str(folder / "*"),), ticket_pattern=r"[A-Z]+-\d+"
     )
-    panels = []
-
-    def mine() -> None:
-        panels[:] = [mine_ticket_repos(spec, config_dir=folder, scratch=folder)]
-
+    mine = partial(mine_ticket_repos, spec, config_dir=folder, scratch=folder)
     log_seconds, mine_seconds = alternate((log, mine), 3)
-    print(f"\ntickets: {len(paths)} repositories, {len(panels[0].tasks)} tickets")
+    print(f"\ntickets: {len(paths)} repositories, {len(mine().tasks)} tickets")
     row("git log --raw -z, one by one", log_seconds, log_seconds)
     row("mine in parallel", mine_seconds, log_seconds)
 
 
-def alternate(functions: Sequence[Callable[[], None]], repeats: int) -> list[float]:
+def alternate(functions: Sequence[Callable[[], object]], repeats: int) -> list[float]:
     """The best seconds of functions run in turn, so that other work on the machine hits all.
 
     The best, not the median: interference only ever adds.
