@@ -342,15 +342,13 @@ def _failures(record: HistoryRecord) -> Iterator[str]:
 
 def _blind_spots(spots: Sequence[BlindSpot], hint: str) -> Iterator[str]:
     """Neighbours that look alike, with commits between them: one line each, or one for many."""
-    told = [
-        f"blind spot: {spot.from_[:12]} and {spot.to[:12]} look alike, and of the "
-        f"{counted(spot.commits, 'commit')}"
-        for spot in spots
-    ]
-    if len(spots) > NAMED_SPOTS:
-        between = sum(spot.commits for spot in spots)
+    between = sum(spot.commits for spot in spots)
+    told = [f"blind spots: {len(spots)} pairs of neighbours look alike, and of {between} commits"]
+    if len(spots) <= NAMED_SPOTS:
         told = [
-            f"blind spots: {len(spots)} pairs of neighbours look alike, and of {between} commits"
+            f"blind spot: {spot.from_[:12]} and {spot.to[:12]} look alike, and of the "
+            f"{counted(spot.commits, 'commit')}"
+            for spot in spots
         ]
     for text in told:
         yield (

@@ -123,9 +123,9 @@ class Campaign:
         self._tell(commit, "measured" if failure is None else "failed", failure or "")
         return failure is None
 
-    def run_of(self, commit: HistoryCommit, repeat: int = 0) -> MeasuredRun | None:
-        """The usable run of a measurement."""
-        entry = self.journal.find(commit.commit, repeat)
+    def run_of(self, commit: HistoryCommit) -> MeasuredRun | None:
+        """The usable run of a commit's first measurement."""
+        entry = self.journal.find(commit.commit, 0)
         if entry is None or entry.status != "measured" or entry.run_id is None:
             return None
         if entry.run_id not in self._known:
@@ -258,8 +258,6 @@ def _bisect(campaign: Campaign, nodes: Sequence[Node]) -> None:
 
 
 def _floor(campaign: Campaign, node: Node) -> PooledFloor | None:
-    run = campaign.run_of(node.first)
-    if run is None:
-        return None
-    request = campaign.request
-    return read_floors(request.warehouse, run, measure=request.primary)[request.arm]
+    run, request = campaign.run_of(node.first), campaign.request
+    floors = read_floors(request.warehouse, run, measure=request.primary) if run else {}
+    return floors.get(request.arm)

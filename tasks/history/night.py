@@ -30,6 +30,7 @@ from coldrun.tasks.history.history_requests import (
     measured_before,
     require_product_arm,
 )
+from coldrun.tasks.history.history_words import first_line
 from coldrun.tasks.history.outcomes import MeasuredRun, read_floors, read_key_differences, read_run
 from coldrun.tasks.judge.cost_model import Part
 from coldrun.tasks.lib.canonical import canonical_json
@@ -136,7 +137,7 @@ def _unmeasured(name: str, tip: str, history: History) -> Night:
     if history.status == "interrupted":
         text = f"{name}: interrupted at {tip[:12]}; the next night continues"
         return Night(name=name, state="interrupted", sentence=text, exit_code=130, commit=tip)
-    reason = (history.points[0].reason or "no reason").partition("\n")[0]
+    reason = first_line(history.points[0].reason or "no reason")
     text = f"{name}: {tip[:12]} could not be measured: {reason}"
     return Night(
         name=name,
