@@ -17,7 +17,7 @@ from coldrun.cli.options import Outputs, config_argument, report_options, run_op
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from coldrun.tasks.holdout.opening import Evaluate, OpenedPart
+    from coldrun.tasks.holdout.opening import OpenedPart
     from coldrun.tasks.judge.build_report import BuiltReport
     from coldrun.tasks.run.prepare import Evaluation
     from coldrun.tasks.run.run_lifecycle import RunRequest, StartedRun
@@ -100,7 +100,8 @@ def open_(
             say(f"override: {problem}", style="yellow")
         if prepared.part.note is not None:
             say(f"mined again and checked against the lock: {prepared.part.note}")
-        opened = open_sealed(prepared, _evaluator(revision, scratch, outputs))
+        evaluate = partial(_evaluate_quietly, revision=revision, outputs=outputs)
+        opened = open_sealed(prepared, evaluate)
     _tell(opened, outputs)
     sys.exit(opened.exit_code)
 
@@ -145,48 +146,51 @@ def log(config_path: Path, adopt: bool, outputs: Outputs) -> None:
     outputs.show(log_document(summary, openings, allowed=allowed), {"openings": values})
 
 
-def _evaluator(revision: str | None, scratch: Path, outputs: Outputs) -> Evaluate:
-    def evaluate_quietly(
-        evaluation: Evaluation, asked: RunRequest, guard: Callable[[StartedRun], None]
-    ) -> BuiltReport:
-        from coldrun.cli.evaluating import conduct, lost_run
-        from coldrun.tasks.run.manifest import new_run_id
+def _evaluate_quietly(
+    evaluation: Evaluation,
+    asked: RunRequest,
+    guard: Callable[[StartedRun], None],
+    *,
+    revision: str | None,
+    outputs: Outputs,
+) -> BuiltReport:
+    """Run the sealed part, and print nothing of it."""
+    from coldrun.cli.evaluating import conduct, lost_run
+    from coldrun.tasks.run.manifest import new_run_id
 
-        run_id = new_run_id(dt.datetime.now(dt.UTC))
+    run_id = new_run_id(dt.datetime.now(dt.UTC))
 
-        def start() -> StartedRun:
-            from coldrun.tasks.run.prepare import prepare_evaluation_point
-            from coldrun.tasks.run.run_lifecycle import start_run
+    def start() -> StartedRun:
+        from coldrun.tasks.run.prepare import prepare_evaluation_point
+        from coldrun.tasks.run.run_lifecycle import start_run
 
-            point = prepare_evaluation_point(evaluation, revision)
-            started = start_run(evaluation, replace(asked, run_id=run_id), point=point)
-            guard(started)
-            return started
+        point = prepare_evaluation_point(evaluation, revision)
+        started = start_run(evaluation, replace(asked, run_id=run_id), point=point)
+        guard(started)
+        return started
 
-        def orchestrated() -> None:
-            from coldrun.flows.evaluate import answer
-            from coldrun.tasks.lib.served import serving
-            from coldrun.tasks.run.live_run import keep_live
+    def orchestrated() -> None:
+        from coldrun.flows.evaluate import answer
+        from coldrun.tasks.lib.served import serving
+        from coldrun.tasks.run.live_run import keep_live
 
-            with serving({}, warehouse=asked.warehouse, scratch=scratch):
-                keep_live(start())
-                answer(run_id)
+        with serving({}, warehouse=asked.warehouse, scratch=evaluation.scratch):
+            keep_live(start())
+            answer(run_id)
 
-        def here() -> None:
-            from coldrun.tasks.judge.land_judgement import answer_here
+    def here() -> None:
+        from coldrun.tasks.judge.land_judgement import answer_here
 
-            answer_here(start())
+        answer_here(start())
 
-        built: BuiltReport = conduct(
-            orchestrated,
-            here,
-            awaits=run_id,
-            outputs=outputs,
-            lost=lambda watch: lost_run(watch, evaluation.config_path),
-        )
-        return built
-
-    return evaluate_quietly
+    built: BuiltReport = conduct(
+        orchestrated,
+        here,
+        awaits=run_id,
+        outputs=outputs,
+        lost=lambda watch: lost_run(watch, evaluation.config_path),
+    )
+    return built
 
 
 def _tell(opened: OpenedPart, outputs: Outputs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import posixpath
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
@@ -63,10 +64,4 @@ def _named(config: Path, folder: PurePosixPath) -> Iterator[str]:
         return
     for name in names:
         if isinstance(name, str) and not name.startswith("/"):
-            parts: list[str] = []
-            for part in (folder / name).parts:
-                if part == ".." and parts:
-                    parts.pop()
-                else:
-                    parts.append(part)
-            yield "/".join(parts)
+            yield posixpath.normpath(folder / name)
