@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from coldrun.cli.main import COMMANDS
-from tests.evaluations import CONFIG, EvaluationLab
+from tests.evaluations import COLDRUN, CONFIG, EvaluationLab
 
 STATISTICS = {"scipy.optimize", "scipy.sparse", "scipy.special", "scipy.stats"}
 """SciPy's parts; `import scipy` alone loads none of them."""
@@ -120,12 +120,7 @@ def test_commands_without_a_flow_import_what_they_use(lab: EvaluationLab, line: 
 def test_help_from_a_bare_environment_works(tmp_path: Path) -> None:
     """No HOME, no terminal, another folder."""
     done = subprocess.run(
-        [
-            sys.executable,
-            "-c",
-            "from coldrun.cli.main import main; main(prog_name='coldrun')",
-            "--help",
-        ],
+        [sys.executable, "-c", COLDRUN, "--help"],
         cwd=tmp_path,
         env={"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2])},
         capture_output=True,

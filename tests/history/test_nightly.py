@@ -122,10 +122,8 @@ def test_nothing_new_needs_no_server(small: SmallHistory) -> None:
 @pytest.mark.soak
 def test_dry_run_prints_the_plan_and_executes_nothing(small: SmallHistory) -> None:
     """Order from both ends, equal trees, and the time that earlier points took."""
-    small.add("start", range(8))
-    small.add("say nothing")
-    small.add("middle", range(9))
-    small.add("end", range(10))
+    for subject, solved in (("start", 8), ("say nothing", 8), ("middle", 9), ("end", 10)):
+        small.add(subject, range(solved))
     small.freeze()
     span = f"{small.commits[0]}..{small.commits[3]}"
     command = ["backfill", small.config, "--commits", span, "--dry-run", "--json", "-"]

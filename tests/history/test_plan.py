@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,9 +67,7 @@ def test_documentation_is_told_by_name() -> None:
     """A commit is documentation only when all it touched is."""
 
     def touches(*paths: str) -> bool:
-        return HistoryCommit(
-            commit="c", tree="t", subject="", committed=0, paths=paths
-        ).is_docs_only
+        return replace(_line(1)[0], paths=paths).is_docs_only
 
     assert touches("README.md", "docs/guide/start.py", "CHANGES.rst")
     assert not touches("README.md", "src/gate.py")
