@@ -66,7 +66,9 @@ def command(
     check_config(config)
     files = EvaluationFiles(config_path)
     with suppress(LockError):
-        config = with_locked_random(config, read_lock(files))
+        lock = read_lock(files)
+        if "random" in lock["settings"].get("sample", {}):
+            config = with_locked_random(config, lock)
     announce_clone(config.panel.repo, scratch)
     mined = mine_panel(config.panel, config_dir=config_path.parent, scratch=scratch)
     result = freeze_panel(config, mined)

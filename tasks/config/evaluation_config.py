@@ -104,6 +104,8 @@ DEFAULT_EXCLUDE_GOLD = (
     ".travis.yml",
     "azure-pipelines*.yml",
     ".pre-commit-config.yaml",
+    ".readthedocs.y*ml",
+    ".git-blame-ignore-revs",
 )
 """Files that change with everything or that no person writes: changelogs and news fragments, lock
 files, generated files and CI (gitignore patterns)."""
