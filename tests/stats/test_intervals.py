@@ -23,6 +23,7 @@ from coldrun.tasks.stats.intervals import (
     mean_intervals,
     newcombe_independent_interval,
     paired_interval,
+    population_interval,
     wilson_interval,
 )
 from coldrun.tasks.stats.noise import upper_flip_rate
@@ -156,3 +157,31 @@ def test_bca_constants_with_all_means_on_one_side_keep_the_percentile_tails() ->
 def test_percentile_limits_are_values_that_occur() -> None:
     """Inverse CDF, no interpolation."""
     assert percentile_limits(np.arange(1, 101) / 100) == (0.03, 0.98)
+
+
+@pytest.mark.parametrize("drawn", [30, 71, 100, 200])
+@pytest.mark.parametrize(
+    ("population", "found"), [(358, 252), (291, 212), (1235, 751), (1235, 174)]
+)
+def test_population_interval_covers_the_mean_of_all_as_often_as_it_says(
+    population: int, found: int, drawn: int
+) -> None:
+    """Exactly, by the hypergeometric distribution of draws without replacement."""
+    draws = stats.hypergeom(population, found, drawn)
+    covering = [
+        count
+        for count in range(drawn + 1)
+        if (each := population_interval(count / drawn, count, drawn, population, (0.0, 1.0))).low
+        <= found / population
+        <= each.high
+    ]
+    assert 0.93 <= draws.pmf(covering).sum() <= 0.97
+
+
+def test_population_interval_of_everything_is_what_was_found() -> None:
+    """Nothing is left to guess; fractions narrow the interval for tasks to come."""
+    assert population_interval(0.4, 4, 10, 10, (0.2, 0.7)) == Interval(0.4, 0.4)
+    assert population_interval(0.4, None, 10, 10, (0.2, 0.7)) == Interval(0.4, 0.4)
+    half = population_interval(0.5, None, 50, 100, (0.4, 0.6))
+    assert 0.4 < half.low < 0.5 < half.high < 0.6
+    assert population_interval(1.0, 9, 9, 12, (0.7, 1.0)).low >= 9 / 12
