@@ -23,6 +23,10 @@ COMMANDS: Final = {
         "Compare grep, BM25 and your tool on any repository, no file needed.",
     ),
     "init": ("coldrun.cli.init", "Write a configuration to start from."),
+    "import": (
+        "coldrun.cli.import_",
+        "Make panels of SWE-bench, TREC, BEIR or inspect data.",
+    ),
     "mine": ("coldrun.cli.mine", "Show the tasks a configuration finds in git, and what it drops."),
     "freeze": ("coldrun.cli.freeze", "Freeze and hash the panel, beside its lock."),
     "run": ("coldrun.cli.run", "Ask every arm every question, cold, and judge the answers."),

@@ -3,8 +3,10 @@
     {"id": "t1", "query": "…", "gold": ["src/a.py"], "date": "2026-08-01"}
     {"id": "t2", "query": "…", "gold": [{"item": "a", "grade": 2, "provenance": "human"}]}
 
-`id`, `query` and `gold` are needed; `answer` may repeat the panel's kind of answer; `date` and
-`strata` (an object of texts, such as {"repo": "click"}) are optional. Gold given as plain strings
+`id`, `query` and `gold` are needed; `answer` may repeat the panel's kind of answer; `date`,
+`strata` (an object of texts, such as {"repo": "click"}) and `base` are optional. With `base`, a
+commit that all lines name or none, each task is searched in its own tree; gold that is not there is
+left out, and a task without any is dropped. Gold given as plain strings
 has grade 1 and provenance "imported". No gold at all is an answer too where answers are sets. With
 `repo` and `base` in the panel, gold must be in that tree.
 """
@@ -12,7 +14,8 @@ has grade 1 and provenance "imported". No gold at all is an answer too where ans
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +27,7 @@ from coldrun.tasks.mine.commit_files import count_item_changes, list_items
 from coldrun.tasks.mine.lines import Line, read_lines
 from coldrun.tasks.mine.task_strata import describe_strata
 
-_KEYS = ("id", "query", "gold", "answer", "date", "strata")
+_KEYS = ("id", "query", "gold", "answer", "date", "strata", "base")
 _PROVENANCES = ("mined", "imported", "human")
 
 
@@ -32,16 +35,23 @@ def mine_jsonl(
     path: Path, spec: PanelConfig, *, repository: Repository | None = None
 ) -> MinedPanel:
     """Read the tasks at `path`, newest first, those without a date last, then by id."""
+    lines = list(read_lines(path))
+    is_per_task = any("base" in line.value for line in lines)
     base: Revision | None = None
     paths: dict[bytes, str] = {}
     if repository is not None:
         repository.refuse_incomplete()
-        base = repository.resolve(spec.base or spec.head)
-        paths = list_items(repository, base.tree)
-    corpus = None if repository is None else frozenset(paths.values())
+        if not is_per_task:
+            base = repository.resolve(spec.base or spec.head)
+            paths = list_items(repository, base.tree)
+    elif is_per_task:
+        raise PanelError(f"{path} names a base for each task; give the panel its `repo`")
+    corpus = None if base is None else frozenset(paths.values())
     tasks: list[Task] = []
     places: dict[str, str] = {}
-    for line in read_lines(path):
+    for line in lines:
+        if is_per_task and "base" not in line.value:
+            line.fail("`base` is missing, which other lines have; all tasks have one, or none")
         task = _parse_task(line, spec.answer_kind, corpus)
         if task.id in places:
             line.fail(f"id {task.id!r} twice, first at {places[task.id]}; ids must differ")
@@ -51,20 +61,45 @@ def mine_jsonl(
         raise PanelError(f"{path} has no tasks; write one JSON object a line")
     tasks.sort(key=lambda task: task.id)
     tasks.sort(key=lambda task: task.date or "", reverse=True)
+    candidates, corpora = len(tasks), {} if base is None else {".": base}
+    if repository is not None and is_per_task:
+        tasks = _at_their_bases(tasks, repository)
+        if tasks:
+            corpora = {".": repository.resolve(tasks[-1].base or "")}
+            paths = list_items(repository, corpora["."].tree)
+            corpus = frozenset(paths.values())
     counts: dict[str, int] = {}
-    if repository is not None and base is not None:
-        counts = count_item_changes(repository, base, paths)
+    if repository is not None and corpora:
+        counts = count_item_changes(repository, corpora["."], paths)
     gold_items = {gold.item for task in tasks for gold in task.gold}
+    drops = dict.fromkeys(DROP_REASONS, 0) | {"created_after_base": candidates - len(tasks)}
     return MinedPanel(
         tasks=tuple(tasks),
-        drops=dict.fromkeys(DROP_REASONS, 0),
-        candidates=len(tasks),
+        drops=drops,
+        candidates=candidates,
         base=base,
         head=None,
-        corpora={} if base is None else {".": base},
+        corpora=corpora,
         items=tuple(sorted(gold_items if corpus is None else corpus)),
         change_counts=counts,
     )
+
+
+def _at_their_bases(tasks: Sequence[Task], repository: Repository) -> list[Task]:
+    """The tasks with the gold that their own base has; without any they are left out."""
+    commits = {task.base or "": "" for task in tasks}
+    for name in commits:
+        commits[name] = repository.resolve(name).commit
+    places = [(commits[task.base or ""], gold.item) for task in tasks for gold in task.gold]
+    is_there = dict(zip(places, repository.find_files(places), strict=True))
+    found = []
+    for task in tasks:
+        commit = commits[task.base or ""]
+        gold = tuple(each for each in task.gold if is_there[commit, each.item])
+        strata = describe_strata(task.query, sorted(each.item for each in gold)) if gold else {}
+        if gold:
+            found.append(replace(task, base=commit, gold=gold, strata={**task.strata, **strata}))
+    return found
 
 
 def _parse_task(line: Line, answer: AnswerKind, corpus: Collection[str] | None) -> Task:
@@ -87,6 +122,7 @@ def _parse_task(line: Line, answer: AnswerKind, corpus: Collection[str] | None) 
         answer=answer,
         gold=gold,
         date=line.date("date"),
+        base=line.text("base") if "base" in line.value else None,
         strata=_parse_strata(line)
         | (describe_strata(query, items) if corpus is not None and items else {}),
     )

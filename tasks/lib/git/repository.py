@@ -164,6 +164,13 @@ class Repository:
         status, content, _ = self._try("cat-file", "blob", f"{tree}:{path}")
         return content if status == 0 else b""
 
+    def find_files(self, places: Sequence[tuple[str, str]]) -> list[bool]:
+        """Whether there is something at each place, a commit and a path in it, from one process."""
+        asked = (f"{commit}:{path}\n".encode() for commit, path in places)
+        with self._stream(["cat-file", "--batch-check"], stdin=asked) as stream:
+            said = b"".join(stream.chunks()).splitlines()
+        return [not line.endswith(b" missing") for line in said]
+
     def stream_log(
         self,
         revisions: Sequence[str],
