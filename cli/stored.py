@@ -177,6 +177,8 @@ def show(
     from coldrun.tasks.report.document import Block, lines
 
     record = load_record(warehouse, run)
+    if task_id is None:
+        record = record.primary
     primary = record.manifest.config.primary
     rows = list_answers(record, arm=arm, task_id=task_id)
     document: list[Block] = [answers_title(record)]

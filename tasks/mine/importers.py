@@ -94,9 +94,9 @@ def changed_files(patch: str) -> set[str]:
     found: set[str] = set()
     for block in re.split(r"(?m)^diff --git ", patch) if "diff --git " in patch else [patch]:
         header, _, _ = block.partition("\n@@")
-        if re.search(r"(?m)^new file mode ", header):
+        if re.search(r"(?m)^(?:new file mode|copy from) ", header):
             continue
-        sources = re.findall(r"(?m)^(?:---|rename from|copy from) (.*)$", header)
+        sources = re.findall(r"(?m)^(?:---|rename from) (.*)$", header)
         if not sources and (match := re.match(r'("?a/.*?"?) "?b/', header)):
             sources = [match[1]]  # binary files and changes of mode have no other line
         found.update(path for source in sources[:1] if (path := _unquote(source)) != "/dev/null")

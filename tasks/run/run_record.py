@@ -102,6 +102,11 @@ class RunRecord:
         parts = split_parts(self.tasks, self.manifest.lock)
         return dict(list(parts.items())[:1]) if self.manifest.only_primary else parts
 
+    @property
+    def primary(self) -> RunRecord:
+        """The same of the primary part, which all arms were asked."""
+        return self.among(next(iter(self.parts.values())))
+
     def among(self, tasks: Sequence[Task]) -> RunRecord:
         """The same of some tasks alone."""
         ids = {task.id for task in tasks}

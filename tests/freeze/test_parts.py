@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -176,6 +177,11 @@ def test_tool_is_asked_the_parts_and_the_built_in_arms_everything(lab: Evaluatio
     assert report.counts.planned == union + 30
     assert [arm.name for arm in report.others[-1].arms if arm.role != "null"] == ["grep"]
     assert {gate.arm for gate in report.others[0].gates} == {"tool"}
+    shown = lab.invoke("show", "last", "--discrimination", "--json", "-")
+    assert json.loads(shown.stdout)["tasks"] == 8
+    other = next(task for task in tasks if not task.parts)
+    shown = lab.invoke("show", "last", "--task", other.id, "--json", "-")
+    assert [row["arm"] for row in json.loads(shown.stdout)["answers"] if row["items"]] == ["grep"]
 
 
 def test_lock_keeps_the_random_part_when_arms_change(lab: EvaluationLab) -> None:

@@ -69,6 +69,10 @@ def test_changed_files_are_those_that_were_there_before():
         ("--- a/x.py\t2020-01-01\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n", {"x.py"}),
         ("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+b\n", set()),
         ("diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n", {"run.sh"}),
+        (
+            "diff --git a/x b/y\nsimilarity index 90%\ncopy from x\ncopy to y\n--- a/x\n+++ b/y\n",
+            set(),
+        ),
         ("", set()),
     ],
 )
