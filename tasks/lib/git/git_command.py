@@ -16,7 +16,7 @@ import subprocess
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Any, Self, cast
@@ -112,22 +112,26 @@ class GitStream:
             **(environment or {}),
         }
         git = _git(directory)
-        process = git.execute(
-            [*_unset_prefix(variables, as_user=as_user), "git", *arguments],
-            istream=None if stdin is None else subprocess.PIPE,
-            as_process=True,
-            env=variables,
-        )
-        # The wrapper ends the process when it is collected; the process itself is what is read.
-        self._wrapper = process
-        self._process = cast("subprocess.Popen[bytes]", process.proc)
-        self._stderr: deque[bytes] = deque(maxlen=_STDERR_LINES)
-        self._threads = [threading.Thread(target=self._drain_stderr, daemon=True)]
-        if stdin is not None:
-            feeder = threading.Thread(target=self._feed, args=(stdin,), daemon=True)
-            self._threads.append(feeder)
-        for thread in self._threads:
-            thread.start()
+        with _held_signals() as held:
+            process = git.execute(
+                [*_unset_prefix(variables, as_user=as_user), "git", *arguments],
+                istream=None if stdin is None else subprocess.PIPE,
+                as_process=True,
+                env=variables,
+            )
+            # The wrapper ends the process when it is collected; the process itself is read.
+            self._wrapper = process
+            self._process = cast("subprocess.Popen[bytes]", process.proc)
+            self._stderr: deque[bytes] = deque(maxlen=_STDERR_LINES)
+            self._threads = [threading.Thread(target=self._drain_stderr, daemon=True)]
+            if stdin is not None:
+                feeder = threading.Thread(target=self._feed, args=(stdin,), daemon=True)
+                self._threads.append(feeder)
+            for thread in self._threads:
+                thread.start()
+        if held:
+            self.close()
+            signal.raise_signal(held[0])
 
     @property
     def stdout(self) -> io.BufferedReader:
@@ -201,6 +205,26 @@ class GitStream:
                 pipe.writelines(pieces)
         except BrokenPipeError:
             return  # The reader left early, or git failed and its status says so.
+
+
+@contextmanager
+def _held_signals() -> Iterator[list[signal.Signals]]:
+    """Keep signals that would interrupt the main thread back, in a list, while a process starts:
+    one that nothing knows yet would outlive the command."""
+    held: list[signal.Signals] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield held
+        return
+    ends = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers = {number: signal.getsignal(number) for number in ends}
+    ours = [number for number, handler in handlers.items() if callable(handler)]
+    for number in ours:
+        signal.signal(number, lambda number, _: held.append(signal.Signals(number)))
+    try:
+        yield held
+    finally:
+        for number in ours:
+            signal.signal(number, handlers[number])
 
 
 def run_git(
