@@ -98,7 +98,8 @@ def _write(path: Path, tasks: list[dict[str, Any]], format_: str, repository: st
     from coldrun.tasks.lib.machine.files import write_together
 
     file = path.with_suffix(".jsonl")
-    repo = f'repo = "https://github.com/{repository}"\n' if repository else ""
+    address = json.dumps(f"https://github.com/{repository}")
+    repo = f"repo = {address}\n" if repository else ""
     text = CONFIG.format(format=format_, tasks=len(tasks), file=json.dumps(file.name), repo=repo)
     data = "".join(json.dumps(task, ensure_ascii=False) + "\n" for task in tasks)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,7 +121,7 @@ def _read(format_: str, sources: tuple[Path, ...]) -> Imported:
     if format_ == "beir":
         folder = sources[0]
         rows = _rows(folder / "queries.jsonl")
-        topics = {str(row.get("_id")): str(row.get("text") or "") for row in rows}
+        topics = importers.read_queries(rows)
         chosen = sources[1:] or (folder / "qrels" / "test.tsv",)
         judgements = (each for path in chosen for each in importers.read_judgements(text(path)))
         return importers.import_judgements(topics, judgements)

@@ -8,6 +8,7 @@ frozen and searched at each task's own base.
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,6 +20,9 @@ from coldrun.tasks.lib.git.path_text import encode_path
 from coldrun.tasks.mine.lines import normalise_date
 
 Line = dict[str, Any]
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9_][\w.-]*")
 
 SHOWN = 5
 """Names that a note gives; the rest is counted."""
@@ -39,14 +43,18 @@ class Imported:
     _ids: set[str] = field(default_factory=set)
 
     def add(self, line: Line, *, repository: str = "") -> None:
-        """Take a task in, unless it has no gold, asks nothing, or has the id of another one."""
+        """Take a task in, unless it has no gold, asks nothing, is not text that a panel can hold,
+        or has the id of another one."""
         self.samples += 1
+        text = "".join([line["id"], line["query"], *map(str, line["gold"])])
         if line["id"] in self._ids:
             self.drops["duplicate_id"] += 1
         elif not line["gold"]:
             self.drops["no_gold"] += 1
         elif not line["query"].strip():
             self.drops["empty_query"] += 1
+        elif "\0" in text or not line["id"].isprintable() or _SURROGATE.search(text):
+            self.drops["unreadable_text"] += 1
         else:
             self._ids.add(line["id"])
             self.panels[repository].append(line)
@@ -63,23 +71,35 @@ def import_patches(rows: Iterable[Mapping[str, Any]]) -> Imported:
     """
     found = Imported()
     for number, row in enumerate(rows, start=1):
-        for name in ("instance_id", "repo", "base_commit", "problem_statement"):
-            if not isinstance(row.get(name), str):
-                raise PanelError(
-                    f"row {number}: no text in the column {name!r}; SWE-bench rows have "
-                    "instance_id, repo, base_commit, problem_statement and patch"
-                )
-        functions = row.get("edit_functions")
-        named = {str(each).partition(":")[0] for each in functions if each} if functions else set()
+        _check_row(row, number)
+        named = {str(each).partition(":")[0] for each in row.get("edit_functions") or ()}
         line = {
             "id": row["instance_id"],
             "query": row["problem_statement"],
-            "gold": sorted(changed_files(row.get("patch") or "") or named),
+            "gold": sorted(changed_files(row["patch"]) if row.get("patch") else named),
             "base": row["base_commit"],
             **_date(row.get("created_at")),
         }
         found.add(line, repository=row["repo"])
     return found
+
+
+def _check_row(row: Mapping[str, Any], number: int) -> None:
+    if not isinstance(row, Mapping):
+        raise PanelError(f"row {number} is no object; write one JSON object a line")
+    for name in ("instance_id", "repo", "base_commit", "problem_statement"):
+        if not isinstance(row.get(name), str):
+            raise PanelError(
+                f"row {number}: no text in the column {name!r}; SWE-bench rows have "
+                "instance_id, repo, base_commit, problem_statement and patch"
+            )
+    if not _REPOSITORY.fullmatch(row["repo"]):
+        raise PanelError(f"row {number}: repo = {row['repo']!r} is not OWNER/NAME")
+    functions = row.get("edit_functions")
+    if not isinstance(row.get("patch"), str) and not isinstance(functions, list):
+        raise PanelError(f"row {number}: neither `patch` nor a list `edit_functions`")
+    if functions is not None and not isinstance(functions, list):
+        raise PanelError(f"row {number}: `edit_functions` must be a list of PATH:NAME")
 
 
 def _date(value: object) -> dict[str, str]:
@@ -92,22 +112,28 @@ def _date(value: object) -> dict[str, str]:
 def changed_files(patch: str) -> set[str]:
     """The files that were there before a patch in git's or diff's form, and that it changes."""
     found: set[str] = set()
-    for block in re.split(r"(?m)^diff --git ", patch) if "diff --git " in patch else [patch]:
+    between = r"(?m)^diff --git " if "diff --git " in patch else r"(?m)^(?=--- .*\n\+\+\+ )"
+    for block in re.split(between, patch):
         header, _, _ = block.partition("\n@@")
         if re.search(r"(?m)^(?:new file mode|copy from) ", header):
             continue
-        sources = re.findall(r"(?m)^(?:---|rename from) (.*)$", header)
+        renamed = re.search(r"(?m)^rename from (.*)$", header)
+        if renamed:
+            found.add(_unquote(renamed[1]))
+            continue
+        sources = re.findall(r"(?m)^--- (.*)$", header)
         if not sources and (match := re.match(r'("?a/.*?"?) "?b/', header)):
             sources = [match[1]]  # binary files and changes of mode have no other line
-        found.update(path for source in sources[:1] if (path := _unquote(source)) != "/dev/null")
+        names = (_unquote(source).removeprefix("a/") for source in sources[:1])
+        found.update(name for name in names if name != "/dev/null")
     return found
 
 
 def _unquote(text: str) -> str:
     text = text.partition("\t")[0].rstrip()
     if text.startswith('"') and text.endswith('"'):
-        text = encode_path(ast.literal_eval(f"b{text}"))
-    return text.removeprefix("a/")
+        return encode_path(ast.literal_eval(f"b{text}"))
+    return text
 
 
 def import_judgements(
@@ -122,7 +148,9 @@ def import_judgements(
         below += grade < 0
         if topic not in topics:
             unknown[topic] += 1
-        elif grade > 0:
+            continue
+        gold[topic].pop(document, None)  # of repeated judgements the last one counts
+        if grade > 0:
             gold[topic][document] = grade
     for topic, text in topics.items():
         items = [{"item": item, "grade": grade} for item, grade in sorted(gold[topic].items())]
@@ -152,6 +180,22 @@ def read_topics(text: str) -> dict[str, str]:
     return topics
 
 
+def read_queries(rows: Iterable[Mapping[str, Any]]) -> dict[str, str]:
+    """The topics of BEIR's `queries.jsonl`: `_id` and `text`."""
+    topics: dict[str, str] = {}
+    for number, row in enumerate(rows, start=1):
+        if (
+            not isinstance(row, Mapping)
+            or not isinstance(row.get("text"), str)
+            or not row.get("_id")
+        ):
+            raise PanelError(f"query {number} has no `_id` or no `text`")
+        if str(row["_id"]) in topics:
+            raise PanelError(f"query {row['_id']!r} is there twice; ids must differ")
+        topics[str(row["_id"])] = row["text"]
+    return topics
+
+
 def _topics(text: str) -> Iterator[tuple[str, str] | None]:
     if "<top>" not in text:
         for line in filter(str.strip, text.splitlines()):
@@ -167,12 +211,15 @@ def _topics(text: str) -> Iterator[tuple[str, str] | None]:
 def read_judgements(text: str) -> Iterator[tuple[str, str, float]]:
     """The lines of a TREC qrels file (four columns), or of a BEIR one (three, with a header)."""
     for number, line in enumerate(text.splitlines(), start=1):
-        columns = line.split()
+        columns = line.split("\t") if "\t" in line else line.split()
         if not columns or (number == 1 and columns[0] in ("query-id", "query_id")):
             continue
         try:
             topic, *_, document, grade = columns if len(columns) in (3, 4) else []
-            yield topic, document, float(grade)
+            value = float(grade)
+            if not math.isfinite(value):
+                raise ValueError(grade)
+            yield topic, document, value
         except ValueError:
             raise PanelError(
                 f"line {number} of the judgements is {line[:60]!r}; write `topic 0 document grade`"
@@ -183,12 +230,16 @@ def import_samples(samples: Iterable[Mapping[str, Any]]) -> Imported:
     """inspect: `input` (a text or messages) is the query, `target` (one or several) the gold."""
     found = Imported()
     for number, sample in enumerate(samples, start=1):
-        if int(sample.get("epoch") or 1) > 1:
-            continue  # the same sample, asked again
-        target = sample.get("target") or []
-        gold = [target] if isinstance(target, str) else list(map(str, target))
+        if not isinstance(sample, Mapping):
+            raise PanelError(f"sample {number} is no object")
+        if sample.get("epoch") not in (None, 1):
+            found.samples += 1
+            found.drops["later_epoch"] += 1
+            continue
+        target = sample.get("target")
+        gold = [str(each) for each in (target if isinstance(target, list) else [target or ""])]
         line = {
-            "id": str(sample.get("id") or number),
+            "id": str(number if sample.get("id") is None else sample["id"]),
             "query": _asked(sample.get("input")),
             "gold": sorted(set(filter(str.strip, gold))),
         }

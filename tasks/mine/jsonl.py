@@ -86,10 +86,10 @@ def mine_jsonl(
 
 
 def _at_their_bases(tasks: Sequence[Task], repository: Repository) -> list[Task]:
-    """The tasks with the gold that their own base has; without any they are left out."""
-    commits = {task.base or "": "" for task in tasks}
-    for name in commits:
-        commits[name] = repository.resolve(name).commit
+    """The tasks with the gold that their own base has; one without any is left out, and one whose
+    base the repository lacks."""
+    names = {task.base or "": "" for task in tasks}
+    commits = {n: repository.resolve(n).commit if repository.has_commit(n) else n for n in names}
     places = [(commits[task.base or ""], gold.item) for task in tasks for gold in task.gold]
     is_there = dict(zip(places, repository.find_files(places), strict=True))
     found = []

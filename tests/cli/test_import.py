@@ -41,6 +41,7 @@ def test_swe_bench_becomes_an_evaluation_that_searches_each_base(
                 (first, patch_of("cart.py"), "the cart total is wrong"),
                 (second, patch_of("ship.py"), "ship by weight"),
                 (first, patch_of("ship.py"), "not there yet"),
+                ("0" * 40, patch_of("cart.py"), "of a base that is gone"),
             ],
             start=1,
         )
@@ -53,8 +54,8 @@ def test_swe_bench_becomes_an_evaluation_that_searches_each_base(
         source.write_text(json.dumps(rows) if form == "json" else lines)
     done = call("swe-bench", source, "--output", tmp_path / "evaluation", "--json", tmp_path / "j")
     assert done.exit_code == 0, done.output
-    assert "3 samples − 0 dropped = 3 tasks in 1 panel" in done.output
-    assert json.loads((tmp_path / "j").read_text())["samples"] == 3
+    assert "4 samples − 0 dropped = 4 tasks in 1 panel" in done.output
+    assert json.loads((tmp_path / "j").read_text())["samples"] == 4
     lab = EvaluationLab(tmp_path, name="org__shop")
     text = lab.config.read_text()
     assert 'repo = "https://github.com/org/shop"' in text
@@ -65,7 +66,7 @@ def test_swe_bench_becomes_an_evaluation_that_searches_each_base(
         "s-1": (first, ("cart.py",)),
         "s-2": (second, ("ship.py",)),
     }
-    assert frozen.lock["panel"]["drops"]["created_after_base"] == 1
+    assert frozen.lock["panel"]["drops"]["created_after_base"] == 2
     report = lab.run().report
     bm25 = next(arm for arm in report.arms if arm.name == "bm25")
     assert bm25.measures["hit@1"].count == 2

@@ -11,6 +11,7 @@ from coldrun.tasks.mine.importers import (
     import_patches,
     import_samples,
     read_judgements,
+    read_queries,
     read_topics,
 )
 
@@ -67,6 +68,11 @@ def test_changed_files_are_those_that_were_there_before():
     ("patch", "files"),
     [
         ("--- a/x.py\t2020-01-01\n+++ b/x.py\n@@ -1 +1 @@\n-a\n+b\n", {"x.py"}),
+        (
+            "--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n--- a/y\n+++ b/y\n@@ -1 +1 @@\n-1\n+2\n",
+            {"x", "y"},
+        ),
+        ("diff --git a/a/x b/y\nrename from a/x\nrename to y\n", {"a/x"}),
         ("--- /dev/null\n+++ b/x.py\n@@ -0,0 +1 @@\n+b\n", set()),
         ("diff --git a/run.sh b/run.sh\nold mode 100644\nnew mode 100755\n", {"run.sh"}),
         (
@@ -111,10 +117,37 @@ def test_import_patches_gives_a_panel_for_each_repository_and_counts_the_rest():
     assert "date" not in found.panels["psf/requests"][0]
 
 
-def test_import_patches_without_a_column_names_it():
-    """One line, with what rows have."""
-    with pytest.raises(PanelError, match="row 1: no text in the column 'base_commit'"):
-        import_patches([{**ROW, "base_commit": None}])
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({**ROW, "base_commit": None}, "row 1: no text in the column 'base_commit'"),
+        ({**ROW, "repo": 'a/b"\n[[arm]]'}, "is not OWNER/NAME"),
+        ({**ROW, "repo": "../b"}, "is not OWNER/NAME"),
+        ({**ROW, "patch": None, "edit_functions": "['a.py:f']"}, "neither `patch` nor a list"),
+        ({name: ROW[name] for name in ROW if name != "patch"}, "neither `patch` nor a list"),
+        ({**ROW, "edit_functions": "a.py:f"}, "must be a list of PATH:NAME"),
+        (["row"], "row 1 is no object"),
+    ],
+)
+def test_import_patches_of_other_rows_is_one_line(row, message):
+    """What a data set says reaches neither the configuration nor the gold unread."""
+    with pytest.raises(PanelError, match=message):
+        import_patches([row])
+
+
+def test_import_leaves_out_what_no_panel_can_hold():
+    """Half a surrogate pair, a NUL: that sample alone goes; a created file is never gold."""
+    created = "diff --git a/n b/n\nnew file mode 100644\n--- /dev/null\n+++ b/n\n"
+    found = import_patches(
+        [
+            {**ROW, "instance_id": "a", "problem_statement": "half \ud83d"},
+            {**ROW, "instance_id": "b", "problem_statement": "nul \0"},
+            {**ROW, "instance_id": "c", "patch": created, "edit_functions": ["n:f"]},
+            ROW,
+        ]
+    )
+    assert dict(found.drops) == {"unreadable_text": 2, "no_gold": 1}
+    assert [line["id"] for line in found.panels["pallets/flask"]] == ["pallets__flask-1"]
 
 
 @pytest.mark.parametrize(
@@ -158,8 +191,14 @@ def test_import_judgements_keeps_grades_and_tells_what_does_not_fit():
 def test_read_judgements_of_beir_have_a_header_and_three_columns():
     """What is neither is an error that names the line."""
     assert list(read_judgements("query-id\tcorpus-id\tscore\nq\td\t1\n")) == [("q", "d", 1.0)]
-    with pytest.raises(PanelError, match="line 2 of the judgements is 'q d'"):
-        list(read_judgements("q 0 d 1\nq d\n"))
+    assert list(read_judgements("q\td with spaces\t1\n")) == [("q", "d with spaces", 1.0)]
+    for line in ("q d", "q 0 d inf", "q 0 d high"):
+        with pytest.raises(PanelError, match=f"line 2 of the judgements is '{line}'"):
+            list(read_judgements(f"q 0 d 1\n{line}\n"))
+    with pytest.raises(PanelError, match="query 2 has no `_id`"):
+        read_queries([{"_id": "1", "text": "a"}, {"text": "b"}])
+    with pytest.raises(PanelError, match="query '1' is there twice"):
+        read_queries([{"_id": "1", "text": "a"}] * 2)
 
 
 def test_import_samples_of_inspect():
@@ -175,10 +214,13 @@ def test_import_samples_of_inspect():
                 "target": ["b", "a"],
             },
             {"id": "n", "input": "What?", "target": ""},
+            {"id": 0, "input": "Zero?", "target": 7},
         ]
     )
     assert found.panels[""] == [
         {"id": "1", "query": "Which?", "gold": ["a.py"]},
         {"id": "m", "query": "Where?", "gold": ["a", "b"]},
+        {"id": "0", "query": "Zero?", "gold": ["7"]},
     ]
-    assert dict(found.drops) == {"no_gold": 1}
+    assert dict(found.drops) == {"no_gold": 1, "later_epoch": 1}
+    assert found.samples == 5

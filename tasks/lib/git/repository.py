@@ -165,11 +165,11 @@ class Repository:
         return content if status == 0 else b""
 
     def find_files(self, places: Sequence[tuple[str, str]]) -> list[bool]:
-        """Whether there is something at each place, a commit and a path in it, from one process."""
-        asked = (f"{commit}:{path}\n".encode() for commit, path in places)
+        """Whether there is a file at each place, a commit and a path in it, from one process."""
+        asked = (f"{commit}:{path}\n".encode() for commit, path in places if "\n" not in path)
         with self._stream(["cat-file", "--batch-check"], stdin=asked) as stream:
-            said = b"".join(stream.chunks()).splitlines()
-        return [not line.endswith(b" missing") for line in said]
+            said = iter(b"".join(stream.chunks()).split(b"\n"))
+        return ["\n" not in path and b" blob " in next(said) for _, path in places]
 
     def stream_log(
         self,
