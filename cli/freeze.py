@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     epilog="""\b
 Examples:
   coldrun freeze configs/click.toml --repo ../click
-  coldrun freeze configs/click.toml --show-drops  every commit that is no task, and why
-  coldrun freeze configs/mytool.toml --force     replace a lock; it remembers the earlier one
+  coldrun freeze configs/click.toml --show-drops   every commit that is no task, and why
+  coldrun freeze configs/mytool.toml --force       replace a lock; it remembers the earlier one
 """,
 )
 @config_argument

@@ -66,6 +66,8 @@ def command(format_: str, sources: tuple[Path, ...], folder: Path, outputs: Outp
         name: folder / f"{re.sub(r'[^A-Za-z0-9._-]+', '__', name) or sources[0].stem}.toml"
         for name in sorted(found.panels)
     }
+    if len(set(files.values())) < len(files):
+        raise UsageError("two repositories would share a file; import them from two sources")
     for path in [each for file in files.values() for each in (file, file.with_suffix(".jsonl"))]:
         if path.exists():
             raise UsageError(f"{path} is there already; nothing was written, name another --output")

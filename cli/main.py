@@ -20,7 +20,7 @@ UNEXPECTED = 70
 COMMANDS: Final = {
     "try": (
         "coldrun.cli.try_",
-        "Compare grep, BM25 and your tool on any repository, no file needed.",
+        "Compare built-in searches and your tool on any repository.",
     ),
     "init": ("coldrun.cli.init", "Write a configuration to start from."),
     "import": (
@@ -184,7 +184,7 @@ def main() -> None:
     printed.
 
     \b
-      coldrun try PATH_OR_URL            an honest answer about grep and BM25 in one command
+      coldrun try PATH_OR_URL            an honest answer about built-in searches
       coldrun try . --arm "tool {query}" the same about your own tool
       coldrun init && coldrun freeze     an evaluation of your own tool
       coldrun run configs/mytool.toml

@@ -111,7 +111,7 @@ def command(
     warehouse: Path,
     scratch: Path,
 ) -> None:
-    """Ask grep, BM25 and your own tool for the files of past commits, and compare.
+    """Ask the built-in searches and your own tool for the files of past commits, and compare.
 
     Picks a base commit with some 400 later commits whose files were there already, mines their
     messages as questions and their files as answers, draws 100 in which no file dominates, freezes

@@ -17,6 +17,7 @@ from typing import Any
 
 from coldrun.tasks.lib.errors import PanelError
 from coldrun.tasks.lib.git.path_text import encode_path
+from coldrun.tasks.lib.plain_text import counted
 from coldrun.tasks.mine.lines import normalise_date
 
 Line = dict[str, Any]
@@ -158,10 +159,11 @@ def import_judgements(
     if unknown:
         names = ", ".join(sorted(unknown)[:SHOWN])
         found.notes.append(
-            f"{unknown.total()} judgements of {len(unknown)} topics that have no text: {names}"
+            f"{counted(unknown.total(), 'judgement')} of {counted(len(unknown), 'topic')} without a "
+            f"text: {names}"
         )
     if below:
-        found.notes.append(f"{below} judgements have a grade below 0 and count as not relevant")
+        found.notes.append(f"a grade below 0 counts as not relevant: {counted(below, 'judgement')}")
     return found
 
 

@@ -109,10 +109,14 @@ def _part_sentences(report: Report) -> Iterator[str]:
     shown = {arm.name for arm in report.arms if arm.role != "null" and not arm.is_withheld}
     for other in report.others:
         arms = sorted(other.arms, key=lambda arm: -arm.measures[measure].value)
-        scores = ", ".join(
-            f"{arm.name} {_part_words(measure, arm, has_limits=other.name == 'random')}"
-            for arm in [arm for arm in arms if arm.name in shown][:SHOWN_CLAIMS]
-        )
+        told = [arm for arm in arms if arm.name in shown][:SHOWN_CLAIMS]
+        scores = "withheld"
+        if told:
+            has_limits = other.name == "random"
+            words = (
+                f"{arm.name} {_part_words(measure, arm, has_limits=has_limits)}" for arm in told
+            )
+            scores = ", ".join(words)
         best = next(arm for arm in arms if arm.role == "null" and arm.kind != "permuted")
         null = f"null {best.name} {_part_words(measure, best, has_limits=False)}"
         if other.name == "population":

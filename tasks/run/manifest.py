@@ -95,8 +95,12 @@ def manifest_from_values(values: dict[str, Any]) -> Manifest:
 def _from_values(values: dict[str, Any]) -> Manifest:
     own = {key: value for key, value in values.items() if key != "schema"}
     point = own.pop("point")
+    config = parse_config(own["config"], source="the run's manifest")
+    if not config.arm:  # the built-in arms of that time, which were fewer once
+        asked = tuple(arm for arm in config.arms if arm.name in own["trials"])
+        config = config.model_copy(update={"arm": asked})
     return Manifest(
-        **{**own, "config": parse_config(own["config"], source="the run's manifest")},
+        **{**own, "config": config},
         point=None if point is None else point_from_values(point),
     )
 

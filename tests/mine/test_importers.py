@@ -183,8 +183,8 @@ def test_import_judgements_keeps_grades_and_tells_what_does_not_fit():
     assert found.panels[""] == [{"id": "1", "query": "a", "gold": [{"item": "d1", "grade": 2.0}]}]
     assert (found.samples, dict(found.drops)) == (2, {"no_gold": 1})
     assert found.notes == [
-        "2 judgements of 1 topics that have no text: 9",
-        "1 judgements have a grade below 0 and count as not relevant",
+        "2 judgements of 1 topic without a text: 9",
+        "a grade below 0 counts as not relevant: 1 judgement",
     ]
 
 

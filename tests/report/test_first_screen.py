@@ -160,6 +160,9 @@ def test_first_screen_says_what_the_other_parts_of_the_panel_say() -> None:
         "bm25 50 (36%–55%), grep 30 (36%–55%); null constant 15." in text
     )
     assert "All 408 tasks: bm25 50, grep 30; null constant 15." in text
+    hidden = [arm.model_copy(update={"is_withheld": True}) for arm in report.arms]
+    text = screen(report.model_copy(update={"others": others, "arms": hidden}))
+    assert "All 408 tasks: withheld; null constant 15." in text
 
 
 def test_first_screen_of_an_arm_that_measured_nothing_withholds_its_score() -> None:
