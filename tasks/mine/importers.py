@@ -158,10 +158,8 @@ def import_judgements(
         found.add({"id": topic, "query": text, "gold": items})
     if unknown:
         names = ", ".join(sorted(unknown)[:SHOWN])
-        found.notes.append(
-            f"{counted(unknown.total(), 'judgement')} of {counted(len(unknown), 'topic')} without a "
-            f"text: {names}"
-        )
+        said = f"{counted(unknown.total(), 'judgement')} of {counted(len(unknown), 'topic')}"
+        found.notes.append(f"{said} without a text: {names}")
     if below:
         found.notes.append(f"a grade below 0 counts as not relevant: {counted(below, 'judgement')}")
     return found
